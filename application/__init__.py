@@ -1,0 +1,1 @@
+"""Use cases: read, decide, append. Everything outside is behind a port."""

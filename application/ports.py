@@ -1,0 +1,125 @@
+"""What the use cases need from outside, where more than one thing can give it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import ModuleType
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..domain.events import AnyEvent, Event, Tokens
+from ..domain.session import AnyItem, Header
+
+Clock = Callable[[], float]  # Unix seconds.
+
+
+class Conflict(Exception):
+    """Somebody else appended first. Read again, then decide again."""
+
+
+class Recorded(Struct, frozen=True, kw_only=True, gc=False):
+    """A row of the log. `event` is None where this program does not know the type."""
+
+    position: int
+    stream: str
+    version: int
+    type: str
+    recorded_at_ms: int
+    actor: str
+    run_id: str | None
+    data: str
+    event: AnyEvent | None
+
+
+class View(Protocol):
+    """Everything as it is at one position, now or then."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def recorded_at_ms(self) -> int:
+        """When the newest event up to here was recorded; 0 before the first."""
+
+    def rows(self, projection: ModuleType, place: tuple[str, ...]) -> list[Any]:
+        """The projection's rows under the leading part of its key, in key order."""
+
+    def find(self, projection: ModuleType, rest: str, /, **values: Any) -> list[Any]:
+        """Rows by a query of the projection's own file: what follows `SELECT … FROM table`."""
+
+    def value(self, query: str, /, **values: Any) -> Any:
+        """The first column of the first row of a query of a projection's file, or None."""
+
+    def version(self, stream: str) -> int:
+        """How many events the stream has."""
+
+    def events(self, *, stream: str | None = None, after: int = 0) -> Iterator[Recorded]:
+        """The log in order, from the position behind `after` on."""
+
+    def body(self, ref: str) -> str | None:
+        """A text, or None when it has been erased."""
+
+
+class Writing(View, Protocol):
+    """One transaction with the write lock: what is read here is what is decided on."""
+
+    def append(self, stream: str, *events: Event, expected_version: int | None = None) -> int:
+        """Record, fold, and return the last position. `Conflict` where the version is another."""
+
+    def put(self, owner: str, text: str) -> str:
+        """Keep an erasable text for a stream; the ref is random."""
+
+    def erase(self, *, owners: Iterable[str] = (), refs: Iterable[str] = ()) -> int:
+        """Delete texts by owner or ref; how many there were."""
+
+
+class Store(Protocol):
+    def reading(self) -> AbstractContextManager[View]: ...
+
+    def writing(self, *, actor: str, run_id: str | None = None) -> AbstractContextManager[Writing]:
+        """Everything in the block is committed together, or nothing is."""
+
+    def at(self, position: int) -> AbstractContextManager[View]:
+        """The past, folded anew from the log."""
+
+
+class Extracted(Struct, frozen=True, kw_only=True):
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str | None
+    evidence: str | None = None
+    prompt_digest: str | None = None
+    suppressed: int = 0
+    omitted: int = 0
+    tokens: Tokens = Tokens()
+
+
+class Extractor(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def extract(self, header: Header, items: Iterable[AnyItem]) -> Extracted | None:
+        """What is worth keeping of a session (already redacted), or None."""
+
+
+class PhaseTwoOutput(Struct, frozen=True, kw_only=True):
+    """One selected output as phase 2 reads it. `updated_at` is source_updated_at, in seconds."""
+
+    thread_id: str
+    updated_at: int
+    rollout_path: str
+    cwd: str
+    git_branch: str | None
+    raw_memory: str
+    rollout_summary: str
+    rollout_slug: str | None
+
+
+class Consolidator(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def consolidate(
+        self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The artifacts (path -> text) that the root should hold from now on, all of them."""

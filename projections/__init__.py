@@ -1,0 +1,1 @@
+"""Events become rows and files here. A projection never decides."""

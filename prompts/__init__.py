@@ -1,0 +1,1 @@
+"""Prompts are Markdown, loaded by name."""
