@@ -1,0 +1,34 @@
+"""Who acts: the observed channel, never an argument.
+
+A person is believed only where standard input and output are a terminal and no agent has marked
+the environment. The limit is stated in README: a program with the user's rights can forge a
+terminal.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+# Whatever starts a shell for an agent leaves one of these behind.
+AGENT_MARKERS = ("CLAUDECODE", "CLAUDE_CODE", "CODEX_", "CURSOR_AGENT", "GEMINI_CLI", "AIDER_")
+# Where an agent keeps its home is a person's setting, and marks nobody.
+PEOPLES_SETTINGS = ("CODEX_HOME",)
+
+
+def at_the_terminal(
+    environment: Mapping[str, str] | None = None,
+    stdin: TextIO | None = None,
+    stdout: TextIO | None = None,
+) -> bool:
+    """Whether a person can be asked, and believed."""
+    environment = os.environ if environment is None else environment
+    streams = (stdin or sys.stdin, stdout or sys.stdout)
+    marked = any(
+        name.startswith(AGENT_MARKERS) and name not in PEOPLES_SETTINGS for name in environment
+    )
+    return not marked and all(stream is not None and stream.isatty() for stream in streams)
+
+
+def cli_actor(*, confirmed: bool) -> str:
+    return "human:cli" if confirmed and at_the_terminal() else "agent:cli"

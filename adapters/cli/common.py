@@ -1,0 +1,113 @@
+"""What every command shares: the four global options, output for people and for programs."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from ..memory import Memory
+
+
+class Context(Struct, kw_only=True):
+    """The global options as given, before or after the command; the later one wins."""
+
+    home: Path | None = None
+    config: Path | None = None
+    now: float | None = None
+    json: bool = False
+
+    def open(self, *, create: bool = False, sample: bool = False, **flags: Any) -> "Memory":
+        from ..memory import Memory
+
+        return Memory.open(
+            self.home,
+            clock=None if self.now is None else self.clock,
+            config=self.config,
+            create=create,
+            sample=sample,
+            flags=flags,
+        )
+
+    def clock(self) -> float:
+        assert self.now is not None
+        return self.now
+
+    def show(self, answer: Any, lines: Callable[[], None]) -> None:
+        """One answer: an object for programs, lines for people."""
+        if self.json:
+            click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        else:
+            lines()
+
+
+class Moment(click.ParamType):
+    name = "RFC3339"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no time; write 2026-11-29T12:00:00Z", param, ctx)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+class Place(click.ParamType):
+    """A position of the log, or a time."""
+
+    name = "POSITION|TIME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | float:
+        if isinstance(value, int | float):
+            return value
+        if str(value).isdecimal() and str(value).isascii():
+            return int(value)
+        return Moment().convert(value, param, ctx)
+
+
+GLOBAL = (
+    click.option("--home", type=click.Path(path_type=Path), help="Where the memory lives."),
+    click.option("--config", type=click.Path(path_type=Path), help="The settings file."),
+    click.option("--now", type=Moment(), help="Pretend it is this time; marks a new home."),
+    click.option("--json", "json_", is_flag=True, default=None, help="Answer as JSON."),
+)
+
+
+def options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the global options; it receives them merged, as its first argument."""
+
+    @functools.wraps(command)
+    @click.pass_context
+    def merged(click_context: click.Context, **given: Any) -> Any:
+        context = click_context.find_object(Context) or Context()
+        click_context.obj = context
+        context.home = given.pop("home") or context.home
+        context.config = given.pop("config") or context.config
+        now = given.pop("now")
+        context.now = context.now if now is None else now
+        context.json = bool(given.pop("json_")) or context.json
+        return command(context, **given)
+
+    for option in reversed(GLOBAL):
+        merged = option(merged)
+    return merged
+
+
+def fail(message: str, *, code: int) -> int:
+    """Say it once: a line for people, and an object for a program that asked for JSON."""
+    if "--json" in sys.argv[1:]:
+        click.echo(json.dumps({"error": message}, ensure_ascii=False))
+    click.echo(f"threadbook: {message}", err=True)
+    return code

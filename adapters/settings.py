@@ -1,0 +1,169 @@
+"""Settings: every knob once, with its unit, default and reason; read here and nowhere else.
+
+Flags beat the environment (`THREADBOOK_<KEY>`), which beats the user's file. An unknown key is an
+error with a suggestion. Numbers out of range are clamped, never refused, as Codex does with its
+own file; a wrong type is an error. What is in force is printed by `threadbook status`.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+from msgspec import Struct
+
+from ..domain.eligibility import Limits
+
+
+class SettingsError(Exception):
+    """A settings file or variable that cannot be used. The message says which, and what to do."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Codex's `[memories]` keys keep their names, defaults and clamps; the others are ours."""
+
+    version: Literal["v1"] = "v1"
+    scope: Literal["project", "global"] = "project"
+    model: Literal["offline"] = "offline"
+    sources: tuple[str, ...] = ()
+    generate_memories: bool = True
+    disable_on_external_context: bool = False
+    max_rollout_age_days: int = 10
+    min_rollout_idle_hours: int = 6
+    max_raw_memories_for_consolidation: int = 256
+    max_unused_days: int = 30
+    history_days: int = 30
+
+    def limits(self) -> Limits:
+        return Limits(
+            max_rollout_age_days=self.max_rollout_age_days,
+            min_rollout_idle_hours=self.min_rollout_idle_hours,
+            max_raw_memories_for_consolidation=self.max_raw_memories_for_consolidation,
+            max_unused_days=self.max_unused_days,
+        )
+
+
+REASONS: dict[str, str] = {
+    "version": "layout of the folder; v1 is the handbook (MEMORY.md and a summary)",
+    "scope": "one memory a project, or one for all (Codex's single folder)",
+    "model": "who extracts and consolidates; offline needs no key and no network",
+    "sources": "files and folders with sessions; empty: ~/.codex and ~/.claude",
+    "generate_memories": "false: sessions seen from now on are registered as disabled",
+    "disable_on_external_context": "true: web and MCP text in a session pollutes it",
+    "max_rollout_age_days": "days, 0-90: older sessions are not extracted (run --backfill does)",
+    "min_rollout_idle_hours": "hours, 1-48: a session rests this long before it is read",
+    "max_raw_memories_for_consolidation": "outputs, 1-4096: the best of them make a folder",
+    "max_unused_days": "days, 0-365: an output unused for longer leaves the folder",
+    "history_days": "days, 0-3650: how long replaced and withdrawn texts stay readable in the past",
+}
+CLAMPS: dict[str, tuple[int, int]] = {
+    "max_rollout_age_days": (0, 90),
+    "min_rollout_idle_hours": (1, 48),
+    "max_raw_memories_for_consolidation": (1, 4096),
+    "max_unused_days": (0, 365),
+    "history_days": (0, 3650),
+}
+
+
+def load(
+    file: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """What is in force. `file` must exist if named; the default one need not.
+
+    Raises SettingsError.
+    """
+    environment = os.environ if environment is None else environment
+    if file is None:
+        default = user_file(environment)
+        values = from_file(default) if default.exists() else {}
+    else:
+        values = from_file(file)
+    values |= from_environment(environment)
+    values |= {key: value for key, value in (flags or {}).items() if value is not None}
+    return validated(values, "settings")
+
+
+def user_file(environment: Mapping[str, str]) -> Path:
+    if named := environment.get("THREADBOOK_CONFIG"):
+        return Path(named).expanduser()
+    from platformdirs import user_config_path
+
+    return user_config_path("threadbook", appauthor=False) / "config.toml"
+
+
+def default_home(environment: Mapping[str, str] | None = None) -> Path:
+    if named := (os.environ if environment is None else environment).get("THREADBOOK_HOME"):
+        return Path(named).expanduser()
+    from platformdirs import user_data_path
+
+    return user_data_path("threadbook", appauthor=False)
+
+
+def from_file(path: Path) -> dict[str, Any]:
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise SettingsError(f"{path}: no such settings file; create it or drop --config") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read ({error}); check the file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: not valid TOML: {error}") from error
+    table = values.pop("memories", {})  # Codex's own table may be pasted as it is.
+    if not isinstance(table, dict):
+        raise SettingsError(f"{path}: `memories` must be a table: write [memories]")
+    if twice := sorted(values.keys() & table.keys()):
+        raise SettingsError(f"{path}: `{twice[0]}` is set twice, once under [memories]; keep one")
+    values |= table
+    validated(values, str(path))
+    return values
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key in Settings.__struct_fields__:
+        name = f"THREADBOOK_{key.upper()}"
+        if name not in environment:
+            continue
+        written = environment[name]
+        if key == "sources":
+            values[key] = [part for part in written.split(os.pathsep) if part]
+            continue
+        try:
+            values[key] = msgspec.convert(written, FIELDS[key], strict=False)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"{name}={written}: {explained(key, error)}") from error
+    return values
+
+
+FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+
+
+def validated(values: Mapping[str, Any], where: str) -> Settings:
+    for key in values:
+        if key not in FIELDS:
+            near = difflib.get_close_matches(key, FIELDS, n=1)
+            advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(FIELDS)}"
+            raise SettingsError(f"{where}: unknown key `{key}`; {advice}")
+    converted: dict[str, Any] = {}
+    for key, value in values.items():
+        try:
+            converted[key] = msgspec.convert(value, FIELDS[key])
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"{where}: `{key}`: {explained(key, error)}") from error
+        if key in CLAMPS:
+            low, high = CLAMPS[key]
+            converted[key] = min(max(converted[key], low), high)
+    return Settings(**converted)
+
+
+def explained(key: str, error: msgspec.ValidationError) -> str:
+    choices = get_args(FIELDS[key])
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return f"must be one of {', '.join(choices)}"
+    return f"{error}; {REASONS[key]}"
