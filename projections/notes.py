@@ -1,0 +1,46 @@
+"""notes: what a person or an agent asked to remember, beside what sessions taught.
+
+A note belongs to no memory version, so resetting one keeps the row; a note whose body was erased is
+a row without words.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from ..domain.events import NoteAdded
+
+NAME = "notes"
+KEY = ("body_ref",)
+FOLLOWS = NoteAdded
+
+SCHEMA = (
+    """
+CREATE TABLE notes (
+    body_ref TEXT NOT NULL,
+    scope    TEXT NOT NULL,
+    via      TEXT NOT NULL,
+    at       INTEGER NOT NULL,
+    PRIMARY KEY (body_ref)
+) STRICT
+""",
+    "CREATE INDEX notes_by_scope ON notes (scope, at, body_ref)",
+)
+
+OF_SCOPE = "WHERE scope = :scope ORDER BY at, body_ref"
+
+
+class Row(Struct, frozen=True, kw_only=True, gc=False):
+    body_ref: str
+    scope: str
+    via: Literal["mcp", "cli", "file"]
+    at: int
+
+
+def place(event: NoteAdded) -> tuple[str, ...]:
+    return (event.body_ref,)
+
+
+def evolve(rows: Sequence[Row], event: NoteAdded) -> Sequence[Row]:
+    return [Row(body_ref=event.body_ref, scope=event.scope, via=event.via, at=event.at)]
