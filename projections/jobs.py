@@ -110,7 +110,10 @@ ORDER BY lease_until DESC, job_key
 
 OF_VERSION = "WHERE kind = :kind AND memory_version = :memory_version ORDER BY job_key"
 
-RUNNING = "WHERE status = 'running' ORDER BY kind, job_key, memory_version"
+RUNNING = """
+WHERE kind = :kind AND memory_version = :memory_version AND status = 'running'
+ORDER BY job_key
+"""
 
 
 class Row(Struct, frozen=True, kw_only=True, gc=False):
