@@ -1,0 +1,172 @@
+"""Scope: which memory a session belongs to, as a pure function of recorded facts.
+
+What is promised: the same facts give the same scope on every machine and operating system, two
+projects never meet by accident, and no question is asked of a disk or a network here. A remote
+names a project wherever its folder lies; a folder without one is this machine's alone; what is
+neither (no cwd, a home directory, a root directory) is in quarantine, read by nobody.
+
+Paths are told apart by their form. Windows folders compare without case, either slash, a closing
+slash and the extended-length prefix; `/mnt/<letter>/` is taken for the Windows drive that WSL
+mounts there, so one folder is one project seen from either side (the price: on a Linux machine
+with single letters under /mnt, folders there that differ only by case are one project). A folder
+of a WSL distribution is the same under both of its network names. Other paths keep their case.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+
+from .events import ProjectLinked, ThreadRescoped
+from .refusals import BadScope
+from .remote import normalised, public_url
+from .thread import Thread, rescope
+
+GLOBAL = "global"
+USER = "user"
+
+SCOPE = re.compile(r"global|user|project:[a-z0-9](?:[a-z0-9._-]*[a-z0-9_-])?")
+HOME = re.compile(r"/root|/(?:home|Users)/[^/]+|[a-z]:/users/[^/]+|wsl:[^/]+/(?:root|home/[^/]+)")
+NAME_CHARS_MAX = 40
+
+
+def scope_of(
+    *,
+    thread_id: str,
+    cwd: str | None,
+    repository_url: str | None = None,
+    root: str | None = None,
+    remote: str | None = None,
+    machine_id: str,
+    home_dirs: Iterable[str] = (),
+    linked: Mapping[str, str] | None = None,
+) -> str:
+    """The key of a thread's memory.
+
+    cwd and repository_url are the transcript's, root and remote were seen on disk. `linked` says
+    which roots have been given which remote (`ProjectLinked`).
+    """
+    if named := normalised(repository_url) or normalised(remote):
+        return project_of_remote(named)
+    place = place_key(root) or place_key(cwd)
+    if place is None:
+        return f"quarantine:{thread_id}"
+    for linked_root, linked_remote in (linked or {}).items():
+        if place_key(linked_root) == place and (named := normalised(linked_remote)):
+            return project_of_remote(named)
+    if is_ambiguous(place, home_dirs=home_dirs):
+        return f"quarantine:{thread_id}"
+    return project_of_place(place, machine_id=machine_id)
+
+
+def project_of_remote(named: str) -> str:
+    return project(named, identity=f"remote\0{named}")
+
+
+def project_of_place(place: str, *, machine_id: str) -> str:
+    return project(place, identity=f"place\0{machine_id}\0{place}")
+
+
+def project(path: str, *, identity: str) -> str:
+    digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"project:{slug(path.rpartition('/')[2])}-{digest[:8]}"
+
+
+def slug(text: str) -> str:
+    """What a person recognises of a name, in characters that every file system takes."""
+    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
+    return re.sub(r"[^a-z0-9_]+", "-", plain)[:NAME_CHARS_MAX].strip("-") or "project"
+
+
+def place_key(path: str | None) -> str | None:
+    """A folder's name for comparing, whatever system wrote it; None where it is not absolute."""
+    if not path:
+        return None
+    text = unicodedata.normalize("NFC", path)
+    slashed = text.replace("\\", "/")
+    windows = text.startswith("\\\\") or "\\" in text[2:4]
+    if extended := re.match(r"//[?.]/(UNC/)?", slashed, re.IGNORECASE):
+        slashed = ("//" if extended[1] else "") + slashed[extended.end() :]
+        windows = True
+    if drive := re.match(r"([A-Za-z]):/", slashed):
+        return joined(f"{drive[1].lower()}:", slashed[3:].casefold(), windows=True)
+    if slashed.startswith("//"):
+        return share_key(slashed)
+    if windows or not text.startswith("/"):
+        return None
+    if mounted := re.match(r"/mnt/([A-Za-z])(?:/|$)", text):
+        return joined(f"{mounted[1].lower()}:", text[mounted.end() :].casefold(), windows=True)
+    return joined("", text, windows=False)
+
+
+def share_key(slashed: str) -> str | None:
+    server, _, rest = slashed[2:].partition("/")
+    share, _, path = rest.partition("/")
+    if not server or not share:
+        return None
+    if server.casefold() in ("wsl.localhost", "wsl$"):
+        return joined(f"wsl:{share.casefold()}", path, windows=False)
+    return joined(f"//{server.casefold()}/{share.casefold()}", path.casefold(), windows=True)
+
+
+def joined(start: str, path: str, *, windows: bool) -> str:
+    parts: list[str] = []
+    for part in path.split("/"):
+        # Windows itself drops dots and spaces at the end of a name.
+        name = part.rstrip(". ") if windows and part.strip(".") else part
+        if name == "..":
+            del parts[-1:]
+        elif name not in ("", "."):
+            parts.append(name)
+    return "/".join([start, *parts]) if parts else f"{start}/"
+
+
+def is_ambiguous(place: str, *, home_dirs: Iterable[str] = ()) -> bool:
+    """Too wide to be a project: the root of a drive, a share or a system, or somebody's home."""
+    homes = {place_key(home) for home in home_dirs}
+    return place.endswith("/") or HOME.fullmatch(place) is not None or place in homes
+
+
+def has_root(scope: str) -> bool:
+    """Whether phase 2 makes a folder of it. Quarantine is read by nobody; `user` is promoted by
+    hand."""
+    return scope == GLOBAL or scope.startswith("project:")
+
+
+def checked(text: str) -> str:
+    """A scope that a person wrote."""
+    if not SCOPE.fullmatch(text):
+        raise BadScope(text)
+    return text
+
+
+def folder_name(scope: str) -> str:
+    """One name that every file system takes: no separator in it, no dot or space at its end."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", scope).strip(". ") or "-"
+
+
+def link(
+    *,
+    root: str,
+    remote: str,
+    known_remote: str | None,
+    threads: Iterable[Thread],
+    machine_id: str,
+    now: int,
+) -> tuple[ProjectLinked | ThreadRescoped, ...]:
+    """What follows when a remote is seen at a root. The first one takes the root's threads along.
+
+    A second remote joins nothing, and neither does a thread that has a remote of its own, that a
+    person put somewhere else, or that is forgotten.
+    """
+    named, place = normalised(remote), place_key(root)
+    if known_remote is not None or named is None or place is None:
+        return ()
+    here, there = project_of_place(place, machine_id=machine_id), project_of_remote(named)
+    moved = [
+        rescope(thread, scope=there, reason="project_linked", now=now)
+        for thread in threads
+        if thread.exists and not thread.forgotten and thread.scope == here
+    ]
+    linked = ProjectLinked(at=now, scope=there, root=root, remote=public_url(remote) or named)
+    return (linked, *(event for event in moved if event is not None))
