@@ -35,7 +35,7 @@ DAY = re.compile(r"(?<=<current_date>)\d{4}-\d\d-\d\d(?=</current_date>)")
 UNIX = re.compile(r'"(started|completed)_at(_ms)?":(\d+)')
 # Version 7 only: a Claude Code session has a version 4 id, which knows no time and stays.
 TIMED_ID = re.compile(
-    r"(?<![0-9a-f-])([0-9a-f]{8})-([0-9a-f]{4})(-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\b"
+    r"(?<![0-9a-f])([0-9a-f]{8})-([0-9a-f]{4})(-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})\b"
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
