@@ -1,0 +1,50 @@
+"""Erasable texts. The log points at them by a random ref; nothing left in it can be tried out.
+
+The MAC over ref and text stands in the row and goes with it: a text that was changed under its
+ref is an error, never an answer. Erasing is complete when the WAL has been truncated, which
+`erasures.py` sees to.
+"""
+
+import secrets
+from collections.abc import Iterable
+from hashlib import sha256
+from sqlite3 import Connection
+
+from .errors import StoreDamaged
+
+
+def mac(ref: str, text: str) -> bytes:
+    # A ref has one length, so no text can continue where another ref ends.
+    return sha256(f"{ref}\n{text}".encode()).digest()
+
+
+def put(db: Connection, owner: str, text: str) -> str:
+    ref = secrets.token_hex(16)
+    try:
+        sealed = mac(ref, text)
+    except UnicodeEncodeError:  # Half a character: it cannot be stored, and is shown as lost.
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        sealed = mac(ref, text)
+    db.execute(
+        "INSERT INTO bodies (ref, owner, mac, text) VALUES (?, ?, ?, ?)", (ref, owner, sealed, text)
+    )
+    return ref
+
+
+def get(db: Connection, ref: str) -> str | None:
+    found = db.execute("SELECT mac, text FROM bodies WHERE ref = ?", (ref,)).fetchone()
+    if found is None:
+        return None
+    sealed, text = found
+    if mac(ref, text) != sealed:
+        raise StoreDamaged(
+            f"the text {ref} is not the one that was stored; it is not shown:"
+            " restore the file from a backup, or forget what it belongs to"
+        )
+    return str(text)
+
+
+def erase(db: Connection, owners: Iterable[str], refs: Iterable[str]) -> int:
+    by_owner = db.executemany("DELETE FROM bodies WHERE owner = ?", ((o,) for o in owners)).rowcount
+    by_ref = db.executemany("DELETE FROM bodies WHERE ref = ?", ((r,) for r in refs)).rowcount
+    return max(by_owner, 0) + max(by_ref, 0)

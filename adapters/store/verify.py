@@ -1,0 +1,279 @@
+"""Whether the log is what was written, and whether the tables are what follows from it.
+
+A row that does not fit its chain is looked at twice. Two rows that changed places make the rows
+behind them look wrong as well; a row that fits some chain found elsewhere is sound, so that only
+the rows that were really touched are named.
+"""
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+from msgspec import Struct
+
+from ...projections.fold import plan
+from . import chain, dialect
+from .codec import Codec, RowUndecodable
+from .head import Head
+
+NAMED = 1_000  # So many positions are named; of a log that is wrong throughout, more help nobody.
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """`positions` were changed, removed, swapped or cut off. `quarantined` are sound rows that this
+    program cannot read, `unknown` counts the types that it does not know; neither is damage."""
+
+    ok: bool
+    positions: tuple[int, ...] = ()
+    checked: int = 0
+    position: int = 0
+    head: int | None = None
+    message: str
+    quarantined: tuple[int, ...] = ()
+    unknown: dict[str, int] = {}
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """A row (or, with an empty key, a table) that is stored otherwise than the log tells."""
+
+    table: str
+    key: tuple[Any, ...]
+    stored: dict[str, Any] | None
+    replayed: dict[str, Any] | None
+    message: str
+
+
+class Suspect(Struct):
+    position: int
+    columns: chain.Columns
+    stored: bytes
+
+
+class Walk:
+    """One pass over the log, in position order."""
+
+    def __init__(self, codec: Codec, known: Head | None) -> None:
+        self.codec = codec
+        self.known = known
+        self.gone: list[int] = []
+        self.suspects: list[Suspect] = []
+        self.quarantined: list[int] = []
+        self.unknown: Counter[str] = Counter()
+        self.checked = 0
+        self.last = 0
+        self.rewritten = False
+
+    def over(self, rows: Iterator[tuple[Any, ...]]) -> None:
+        head_position = self.known.position if self.known else 0
+        previous: bytes | None = chain.START
+        instead: bytes | None = None  # The chain that the row before should have had.
+        for row in rows:
+            columns, stored = row[:8], row[8]
+            position = columns[0]
+            if position != self.last + 1:
+                self._missing_before(position)
+                if position <= self.last:
+                    self.suspects.append(Suspect(position, columns, stored))
+                previous = instead = None  # It was chained to a row that is gone.
+            linked = stored if previous is None else link_or_none(previous, columns)
+            if linked != stored:
+                if instead is None or link_or_none(instead, columns) != stored:
+                    self.suspects.append(Suspect(position, columns, stored))
+                instead = linked
+            else:
+                instead = None
+            previous = stored
+            self.last = position
+            self.checked += 1
+            if position == head_position:
+                self.rewritten = self.known is not None and stored != self.known.chain
+            self._read(position, columns[3], columns[7])
+
+    def _missing_before(self, position: int) -> None:
+        self.gone.extend(range(self.last + 1, min(position, self.last + 1 + NAMED)))
+
+    def _read(self, position: int, type_: str, data: str) -> None:
+        try:
+            if self.codec.decode(position, type_, data) is None:
+                self.unknown[type_] += 1
+        except RowUndecodable:
+            self.quarantined.append(position)
+
+    def cut_off(self, issued: int) -> None:
+        end = max(issued, self.known.position if self.known else 0)
+        self.gone.extend(range(self.last + 1, min(end, self.last + NAMED) + 1))
+
+    def touched(self) -> list[int]:
+        found = {*self.gone, *(suspect.position for suspect in really_touched(self.suspects))}
+        if self.rewritten and not found:
+            # Every row fits the one before, and still it is another log than the head knows.
+            assert self.known is not None
+            found = {self.known.position}
+        return sorted(found)
+
+
+def verify_log(db: sqlite3.Connection, known: Head | None, codec: Codec) -> Verified:
+    walk = Walk(codec, known)
+    try:
+        try:
+            walk.over(rows_of(db))
+        except sqlite3.OperationalError as error:
+            if "decode" not in str(error):
+                raise
+            # A text that is no text ended the pass. Once more, with such bytes let through.
+            walk = Walk(codec, known)
+            db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+            walk.over(rows_of(db))
+        (issued,) = db.execute(dialect.LAST_POSITION_ISSUED).fetchone() or (walk.last,)
+    except sqlite3.DatabaseError as error:
+        position = walk.last + 1
+        return report(
+            walk, [position], f"the file cannot be read from position {position}: {error}"
+        )
+    finally:
+        db.text_factory = str
+    walk.cut_off(issued)
+    touched = walk.touched()
+    return report(walk, touched, in_words(walk, touched))
+
+
+def report(walk: Walk, touched: list[int], message: str) -> Verified:
+    return Verified(
+        ok=not touched,
+        positions=tuple(touched[:NAMED]),
+        checked=walk.checked,
+        position=walk.last,
+        head=walk.known.position if walk.known else None,
+        message=message,
+        quarantined=tuple(walk.quarantined[:NAMED]),
+        unknown=dict(walk.unknown),
+    )
+
+
+def in_words(walk: Walk, touched: list[int]) -> str:
+    if not touched:
+        return f"{walk.checked} events are as they were recorded"
+    gone = set(walk.gone)
+    changed = [position for position in touched if position not in gone]
+    missing = [position for position in touched if position in gone]
+    parts = []
+    if walk.rewritten and not walk.suspects and not gone:
+        parts.append(f"the log was written anew: its head at position {changed[0]} is another")
+    elif changed:
+        parts.append(f"changed or swapped: position {listed(changed)}")
+    if missing:
+        parts.append(f"removed or cut off: position {listed(missing)}")
+    return (
+        "; ".join(parts) + "; restore the store from a backup, then run `threadbook verify` again"
+    )
+
+
+def listed(positions: list[int]) -> str:
+    if len(positions) > 1 and positions[-1] - positions[0] == len(positions) - 1:
+        return f"{positions[0]} to {positions[-1]}"
+    shown = ", ".join(map(str, positions[:20]))
+    return shown if len(positions) <= 20 else f"{shown} and {len(positions) - 20} more"
+
+
+def rows_of(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
+    return db.execute(f"SELECT {chain.COLUMNS}, chain FROM events ORDER BY position")
+
+
+def link_or_none(previous: bytes, columns: chain.Columns) -> bytes | None:
+    try:
+        return chain.link(previous, columns)
+    except UnicodeEncodeError:  # Bytes that never were text: no row of ours.
+        return None
+
+
+def really_touched(suspects: Sequence[Suspect]) -> list[Suspect]:
+    """Without those that fit behind a chain that stands elsewhere: only their neighbour moved."""
+    if len(suspects) > 200:
+        return list(suspects)
+    elsewhere = [suspect.stored for suspect in suspects]
+    touched = [
+        suspect
+        for suspect in suspects
+        if not any(link_or_none(c, suspect.columns) == suspect.stored for c in elsewhere)
+    ]
+    return touched or list(suspects)
+
+
+def differences(
+    projections: Sequence[ModuleType], *, stored: sqlite3.Connection, replayed: sqlite3.Connection
+) -> list[Difference]:
+    found = []
+    for projection in projections:
+        shape = shape_of(projection, stored)
+        if shape != shape_of(projection, replayed):
+            found.append(table_differs(projection, "its table or an index is not as it should be"))
+            if not shape:
+                continue
+        try:
+            found += row_differences(projection, stored, replayed)
+        except sqlite3.Error as error:
+            found.append(table_differs(projection, f"its table cannot be read ({error})"))
+    return found
+
+
+def shape_of(projection: ModuleType, db: sqlite3.Connection) -> list[Any]:
+    return db.execute(
+        "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? ORDER BY type, name",
+        (projection.NAME,),
+    ).fetchall()
+
+
+def row_differences(
+    projection: ModuleType, stored: sqlite3.Connection, replayed: sqlite3.Connection
+) -> Iterator[Difference]:
+    """Both tables side by side in key order, so that no table is held in memory."""
+    columns, depth = plan(projection).columns, len(projection.KEY)
+    select = plan(projection).at_depth[0]
+    here, there = stored.execute(select), replayed.execute(select)
+    left, right = here.fetchone(), there.fetchone()
+    while left is not None or right is not None:
+        if left == right:
+            left, right = here.fetchone(), there.fetchone()
+            continue
+        key = min(row[:depth] for row in (left, right) if row is not None)
+        found = left if left is not None and left[:depth] == key else None
+        wanted = right if right is not None and right[:depth] == key else None
+        yield Difference(
+            table=projection.NAME,
+            key=key,
+            stored=None if found is None else dict(zip(columns, found, strict=True)),
+            replayed=None if wanted is None else dict(zip(columns, wanted, strict=True)),
+            message=f"{projection.NAME} {'/'.join(map(str, key))}: "
+            + difference(columns, found, wanted),
+        )
+        if found is not None:
+            left = here.fetchone()
+        if wanted is not None:
+            right = there.fetchone()
+
+
+def difference(
+    columns: Sequence[str], stored: tuple[Any, ...] | None, replayed: tuple[Any, ...] | None
+) -> str:
+    if stored is None:
+        return "the row is missing"
+    if replayed is None:
+        return "the row should not be there"
+    pairs = zip(columns, stored, replayed, strict=True)
+    return ", ".join(
+        f"{column} is {found!r}, should be {wanted!r}"
+        for column, found, wanted in pairs
+        if found != wanted
+    )
+
+
+def table_differs(projection: ModuleType, why: str) -> Difference:
+    return Difference(
+        table=projection.NAME,
+        key=(),
+        stored=None,
+        replayed=None,
+        message=f"{projection.NAME}: {why}",
+    )
