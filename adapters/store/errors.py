@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ...application.ports import Failure
 from ...projections.fold import RowDamaged
 
 
-class StoreError(Exception):
+class StoreError(Failure):
     """Base: the store could not do it, and nothing was stored. Shown to people as it is."""
 
 

@@ -129,9 +129,7 @@ def verify_log(db: sqlite3.Connection, known: Head | None, codec: Codec) -> Veri
         (issued,) = db.execute(dialect.LAST_POSITION_ISSUED).fetchone() or (walk.last,)
     except sqlite3.DatabaseError as error:
         position = walk.last + 1
-        return report(
-            walk, [position], f"the file cannot be read from position {position}: {error}"
-        )
+        return report(walk, [position], f"unreadable from position {position} on: {error}")
     finally:
         db.text_factory = str
     walk.cut_off(issued)
@@ -165,9 +163,7 @@ def in_words(walk: Walk, touched: list[int]) -> str:
         parts.append(f"changed or swapped: position {listed(changed)}")
     if missing:
         parts.append(f"removed or cut off: position {listed(missing)}")
-    return (
-        "; ".join(parts) + "; restore the store from a backup, then run `threadbook verify` again"
-    )
+    return "; ".join(parts) + "; restore a backup, then run `threadbook verify` again"
 
 
 def listed(positions: list[int]) -> str:
