@@ -133,7 +133,7 @@ class BadScope(Refused):
     def __init__(self, text: str) -> None:
         super().__init__(
             f"{text!r} is no scope; use global, user or project:<name>,"
-            " where the name has only a-z, 0-9, '.', '_' and '-'"
+            " where the name has only letters, digits, '.', '_' and '-'"
         )
 
 

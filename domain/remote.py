@@ -32,6 +32,8 @@ def public_url(url: str | None) -> str | None:
     if not text:
         return None
     if "://" in text:
+        if split(text) is None:
+            return None  # It cannot be told where a password would end.
         scheme, _, rest = text.partition("://")
         authority, slash, path = bare(rest).partition("/")
         return f"{scheme}://{authority.rpartition('@')[2]}{slash}{path}"

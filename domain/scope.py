@@ -25,8 +25,10 @@ from .thread import Thread, rescope
 GLOBAL = "global"
 USER = "user"
 
-SCOPE = re.compile(r"global|user|project:[a-z0-9](?:[a-z0-9._-]*[a-z0-9_-])?")
-HOME = re.compile(r"/root|/(?:home|Users)/[^/]+|[a-z]:/users/[^/]+|wsl:[^/]+/(?:root|home/[^/]+)")
+SCOPE = re.compile(r"global|user|project:\w(?:[\w.-]*[\w-])?")
+HOME = re.compile(
+    r"(?:wsl:[^/]+)?/(?:root|var/root|(?:home|Users)(?:/[^/]+)?)|[a-z]:/users(?:/[^/]+)?"
+)
 NAME_CHARS_MAX = 40
 
 
@@ -74,8 +76,8 @@ def project(path: str, *, identity: str) -> str:
 
 def slug(text: str) -> str:
     """What a person recognises of a name, in characters that every file system takes."""
-    plain = unicodedata.normalize("NFKD", text.casefold()).encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-z0-9_]+", "-", plain)[:NAME_CHARS_MAX].strip("-") or "project"
+    plain = unicodedata.normalize("NFC", text.casefold())
+    return re.sub(r"[^\w.-]+", "-", plain)[:NAME_CHARS_MAX].strip(".-") or "project"
 
 
 def place_key(path: str | None) -> str | None:
@@ -83,20 +85,16 @@ def place_key(path: str | None) -> str | None:
     if not path:
         return None
     text = unicodedata.normalize("NFC", path)
-    slashed = text.replace("\\", "/")
-    windows = text.startswith("\\\\") or "\\" in text[2:4]
-    if extended := re.match(r"//[?.]/(UNC/)?", slashed, re.IGNORECASE):
-        slashed = ("//" if extended[1] else "") + slashed[extended.end() :]
-        windows = True
-    if drive := re.match(r"([A-Za-z]):/", slashed):
-        return joined(f"{drive[1].lower()}:", slashed[3:].casefold(), windows=True)
-    if slashed.startswith("//"):
-        return share_key(slashed)
-    if windows or not text.startswith("/"):
-        return None
     if mounted := re.match(r"/mnt/([A-Za-z])(?:/|$)", text):
         return joined(f"{mounted[1].lower()}:", text[mounted.end() :].casefold(), windows=True)
-    return joined("", text, windows=False)
+    if text.startswith("/") and not text.startswith("//"):
+        return joined("", text, windows=False)
+    slashed = text.replace("\\", "/")
+    if extended := re.match(r"//[?.]/(UNC/)?", slashed, re.IGNORECASE):
+        slashed = ("//" if extended[1] else "") + slashed[extended.end() :]
+    if drive := re.match(r"([A-Za-z]):/", slashed):
+        return joined(f"{drive[1].lower()}:", slashed[3:].casefold(), windows=True)
+    return share_key(slashed) if slashed.startswith("//") else None
 
 
 def share_key(slashed: str) -> str | None:
@@ -142,7 +140,7 @@ def checked(text: str) -> str:
 
 def folder_name(scope: str) -> str:
     """One name that every file system takes: no separator in it, no dot or space at its end."""
-    return re.sub(r"[^A-Za-z0-9._-]", "-", scope).strip(". ") or "-"
+    return re.sub(r"[^\w.-]", "-", scope).strip(".") or "-"
 
 
 def link(
