@@ -1,0 +1,132 @@
+"""The door to session transcripts: Codex and Claude Code files in, the normal form out.
+
+`survey` and `items` read a file once from end to end and hold no more than its longest line;
+`head` reads only the first records, for listing. A damaged line costs that line. Every failure
+is a `RolloutError` whose text says what to do.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from ...domain.session import AnyItem, Human, Survey
+from . import claude, codex
+from .base import Head, Reader
+from .discover import candidates, default_sources
+from .errors import NotASession, RolloutError, Unreadable
+from .harness import MEMORY_FENCE
+from .lines import LINE_LIMIT_BYTES, Found, Lines
+
+__all__ = [
+    "LINE_LIMIT_BYTES",
+    "MEMORY_FENCE",
+    "Head",
+    "NotASession",
+    "RolloutError",
+    "Unreadable",
+    "default_sources",
+    "discover",
+    "head",
+    "items",
+    "survey",
+]
+
+# Claude Code opens a file with bookkeeping; behind this much of it no session is looked for.
+_OPENING_RECORDS_MAX = 256
+_HEAD_BYTES_MAX = 4 * 1024 * 1024
+
+
+def survey(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Survey:
+    """One reading of the whole file, without its items. Raises `RolloutError`."""
+    human_messages: list[str] = []
+    with Lines(path, line_limit=line_limit) as lines:
+        reader, records = _recognised(path, lines, now_ms)
+        for found in records:
+            for item in reader.read(found):
+                if isinstance(item, Human) and not item.inherited:
+                    human_messages.append(item.text)
+        header = reader.header(mtime_ms=lines.mtime_ms, now_ms=now_ms)
+        skipped = dict(sorted(reader.skipped.items()))
+        if lines.oversized:
+            skipped["oversized"] = lines.oversized
+        if lines.bad_lines_unlisted:
+            skipped["bad lines not listed"] = lines.bad_lines_unlisted
+        return Survey(
+            header=header,
+            records=lines.records,
+            bad_lines=tuple(lines.bad_lines),
+            skipped=skipped,
+            human_messages=tuple(human_messages),
+            unfinished_tail=lines.unfinished_tail,
+            resume_offset=lines.resume_offset,
+            polluting=tuple(reader.polluting),
+        )
+
+
+def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Iterator[AnyItem]:
+    """The items in file order, read as they are asked for. Raises `RolloutError`."""
+    with Lines(path, line_limit=line_limit) as lines:
+        reader, records = _recognised(path, lines, now_ms)
+        for found in records:
+            yield from reader.read(found)
+
+
+def head(path: Path) -> Head | None:
+    """What the first records say, or None where they name no session. Raises `Unreadable`."""
+    with Lines(path, line_limit=_HEAD_BYTES_MAX, stop_after=2 * _HEAD_BYTES_MAX) as lines:
+        recognised = _recognise(path, lines, 0)
+        if recognised is None:
+            return None
+        reader, opening, _ = recognised
+        for found in opening:
+            for _ in reader.read(found):
+                pass
+        return reader.head()
+
+
+def discover(paths: Sequence[Path]) -> Iterator[Path]:
+    """The session files among files and folders. A file that was named is always handed on, so
+    that reading it says what is wrong; in a folder, what is no session is passed over."""
+    for file, named in candidates(paths):
+        if named:
+            yield file
+            continue
+        try:
+            is_session = head(file) is not None
+        except Unreadable:
+            is_session = True
+        if is_session:
+            yield file
+
+
+def _recognised(path: Path, lines: Lines, now_ms: int) -> tuple[Reader, Iterator[Found]]:
+    recognised = _recognise(path, lines, now_ms)
+    if recognised is None:
+        why = "it is empty" if not lines.records and not lines.bad_lines else "it holds no session"
+        if not lines.records and lines.bad_lines:
+            why = "it holds no line of JSON"
+        raise NotASession(path, why)
+    reader, opening, rest = recognised
+    return reader, chain(opening, rest)
+
+
+def _recognise(
+    path: Path, lines: Lines, now_ms: int
+) -> tuple[Reader, list[Found], Iterable[Found]] | None:
+    """The reader whose format the first telling record has, and the records read to find it."""
+    opening: list[Found] = []
+    rest = iter(lines)
+    is_codex = False
+    for found in rest:
+        opening.append(found)
+        is_codex = is_codex or codex.recognises(found.value)
+        if not is_codex and claude.recognises(found.value):
+            return claude.ClaudeReader(path, found.value, now_ms=now_ms), opening, rest
+        if codex.names_thread(found.value):
+            return codex.CodexReader(path, now_ms=now_ms), opening, rest
+        if len(opening) >= _OPENING_RECORDS_MAX or lines.resume_offset > _HEAD_BYTES_MAX:
+            break
+    # The record that names the session may be damaged; then the file's name has to do.
+    if is_codex and (reader := codex.CodexReader(path, now_ms=now_ms)).thread_id:
+        return reader, opening, rest
+    return None

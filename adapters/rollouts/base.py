@@ -1,0 +1,125 @@
+"""What the two readers share: how a session names itself, and the folded facts of one reading."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ...domain.events import Kind, Tool
+from ...domain.session import AnyItem, Change, Header
+from .lines import Found
+
+IMAGE = "[Image]"
+
+_HALF_SURROGATE = re.compile("[\ud800-\udfff]")
+_DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]+")
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """What the first records say: enough to list a session, read without the rest of the file."""
+
+    thread_id: str
+    tool: Tool
+    source: str
+    kind: Kind
+    rollout_path: str
+    cwd: str | None
+    created_at_ms: int | None
+    forked_from: str | None = None
+    parent: str | None = None
+    archived: bool = False
+
+
+class Reader(Protocol):
+    """One format's rules, fed with records in file order."""
+
+    skipped: Counter[str]
+    polluting: dict[str, None]
+
+    def read(self, found: Found) -> Iterator[AnyItem]:
+        """The items of one record; what it says of the session is kept for `header`."""
+
+    def head(self) -> Head: ...
+
+    def header(self, *, mtime_ms: int, now_ms: int) -> Header: ...
+
+
+def clean(text: str) -> str:
+    """Text as the rest of the program may hold it: no NUL, no half surrogates, no pictures."""
+    if "\x00" in text:
+        text = text.replace("\x00", "")
+    if not text.isascii():
+        text = _HALF_SURROGATE.sub("\ufffd", text)
+    if ";base64," in text:
+        text = _DATA_URL.sub(IMAGE, text)
+    return text
+
+
+def string(value: object) -> str | None:
+    return clean(value) if isinstance(value, str) else None
+
+
+def filled(value: object) -> str | None:
+    """A string that says something, else None."""
+    return clean(value) if isinstance(value, str) and value.strip() else None
+
+
+def table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def entries(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def kind_name(value: object, otherwise: str) -> str:
+    """How an unknown kind is counted. A name from a file is data: short and printable."""
+    name = filled(value)
+    return otherwise if name is None else "".join(c for c in name[:80] if c.isprintable())
+
+
+def digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+
+
+def updated_at(newest_ms: int | None, created_ms: int | None, mtime_ms: int, now_ms: int) -> int:
+    """The newest record time that the clock has reached, else the file's. A file time after now
+    says nothing, so that the start of the session stands in for it."""
+    if newest_ms is not None:
+        return newest_ms
+    if mtime_ms <= now_ms or created_ms is None or created_ms > now_ms:
+        return min(mtime_ms, now_ms)
+    return created_ms
+
+
+def is_archived(path: Path) -> bool:
+    return "archived_sessions" in path.parts[:-1]
+
+
+_PATCH_LINE = re.compile(
+    r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE
+)
+
+
+def patched(patch: str) -> tuple[Change, ...]:
+    """The files that a patch in Codex's format touches. A move is the old name gone, the new made."""
+    if "*** Begin Patch" not in patch:
+        return ()
+    changes: list[Change] = []
+    for found in _PATCH_LINE.finditer(patch, patch.index("*** Begin Patch")):
+        what, path = found[1], found[2]
+        if what == "Move to":
+            if changes:
+                changes[-1] = Change(path=changes[-1].path, how="delete")
+            changes.append(Change(path=path, how="add"))
+        elif what == "Add File":
+            changes.append(Change(path=path, how="add"))
+        elif what == "Delete File":
+            changes.append(Change(path=path, how="delete"))
+        else:
+            changes.append(Change(path=path, how="update"))
+    return tuple(changes)
