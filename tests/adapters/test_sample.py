@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from threadbook.adapters import sample
+from threadbook.adapters.rollouts import items, survey
 from threadbook.adapters.sample import MADE_UP_PASSWORD, NotASampleFolder, write_sample
+from threadbook.domain.session import Human, Survey
 
 NOW = 1_798_000_000.25
+NOW_MS = 1_798_000_000_250
 HOUR_S = 3600
 ID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
@@ -211,3 +214,111 @@ def test_shipped_files_are_small_invented_and_hold_no_secret():
         "example.test",
     }
     assert set(re.findall(r"/home/\w+", everything)) == {"/home/sam"}
+
+
+# What a person typed in each session, by the first words: (tool, source, kind, folder, the rest).
+TYPED = {
+    "Add discount codes to the checkout. A code takes a percentage off the basket.": (
+        ("codex", "cli", "interactive", "lantern-shop"),
+        [
+            "No, please don't round in the handler."
+            " Prices are whole cents until the receipt is printed.",
+            "Thanks, that works. From now on always run make lint before you call something done.",
+        ],
+    ),
+    "Invoices should go out as a PDF attachment, not as a link.": (
+        ("codex", "vscode", "interactive", "lantern-shop"),
+        [
+            "Good, thank you. Make sure test mails only go to the shared inbox,"
+            f" user=shop password={MADE_UP_PASSWORD}",
+        ],
+    ),
+    "What if the codes live in a table, so that the office can add one without a release?": (
+        ("codex", "cli", "interactive", "lantern-shop"),
+        [
+            "No, don't drop a table in the release that stops using it."
+            " Two versions of the shop run side by side for an hour.",
+        ],
+    ),
+    "Write the release notes for 1.8 into NOTES.md from the git log."
+    " From now on always write them in past tense.": (
+        ("codex", "exec", "exec", "lantern-shop"),
+        [],
+    ),
+    "Portrait photos come out sideways in the thumbnails. Can you find out why?": (
+        ("claude", "cli", "interactive", "gallery"),
+        [
+            "Never change gallery.json without asking me, the print shop reads the sizes in it.",
+            "Always keep the copyright line of the photo when you write a thumbnail.",
+            "perfect, thanks",
+        ],
+    ),
+    "What is the HTML entity for a non-breaking space?": (
+        ("claude", "cli", "interactive", "gallery"),
+        ["thanks!"],
+    ),
+    "Put a small map on the page of every trip.": (
+        ("claude", "cli", "interactive", "gallery"),
+        [
+            "No, don't load anything from other people's servers."
+            " Ship the few tiles we need with the site.",
+            "thanks, lovely",
+        ],
+    ),
+    "The build dies since I added the summer photos."
+    " Please find a way that also works on the old laptop.": (
+        ("codex", "cli", "interactive", "gallery"),
+        [
+            "No, please don't delete the originals after a build, I print from them.",
+            "From now on use webp for thumbnails and keep jpg for the downloads.",
+            "great, thanks, 32 seconds is fine",
+        ],
+    ),
+}
+
+
+def surveys(written: list[Path]) -> dict[str, Survey]:
+    read = [survey(path, now_ms=NOW_MS) for path in written]
+    return {one.human_messages[0]: one for one in read}
+
+
+def test_every_session_is_read_whole_as_what_it_is_with_what_was_typed(written):
+    read = surveys(written)
+
+    assert set(read) == set(TYPED)
+    for first, (what, rest) in TYPED.items():
+        header = read[first].header
+        assert (header.tool, header.source, header.kind, Path(header.cwd or "").name) == what
+        assert list(read[first].human_messages[1:]) == rest
+        assert not read[first].bad_lines
+        assert not read[first].skipped
+        assert not read[first].unfinished_tail
+
+
+def test_the_reader_sees_the_end_twelve_hours_ago_and_the_fork_its_origin(written):
+    headers = [one.header for one in surveys(written).values()]
+
+    assert max(header.updated_at_ms for header in headers) == NOW_MS - 12 * HOUR_S * 1000
+    assert [header.forked_from for header in headers if header.forked_from] == [
+        fork(written)["forked_from_id"]
+    ]
+
+
+def test_the_typed_reason_of_the_refused_call_is_a_persons_word(written):
+    typed = [item for path in written for item in items(path, now_ms=NOW_MS)]
+
+    refusals = [item.text for item in typed if isinstance(item, Human) and item.via == "refusal"]
+    assert refusals == [
+        "Never change gallery.json without asking me, the print shop reads the sizes in it."
+    ]
+
+
+def test_both_programs_work_in_the_gallery_which_has_no_remote(written):
+    gallery = [
+        one.header for one in surveys(written).values() if "gallery" in (one.header.cwd or "")
+    ]
+
+    assert {(header.tool, header.cwd, header.repository_url) for header in gallery} == {
+        ("claude", "/home/sam/gallery", None),
+        ("codex", "/home/sam/gallery", None),
+    }
