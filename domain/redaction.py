@@ -1,0 +1,182 @@
+"""Redaction: no secret reaches a model, a body, a file or an export.
+
+`redact` hides secrets in one decoded text and leaves all else as it was, byte for byte: the label
+before a secret, its quotes, the JSON round it. It is idempotent, its work grows with the length
+of the text and not faster, and it knows no clock, no file and no model. Redact decoded fields,
+never a line of JSON: behind two layers of escapes nobody can tell where a value ends.
+
+The text is searched as a reader sees it, without colours and invisible characters, and cut as it
+is. Rules are looked up by fixed strings, window by window; a match may reach beyond its window,
+so that no secret is lost at a border.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from .redaction_rules import RULES, Rule
+from .redaction_values import HIDDEN, is_secret, is_strong, read, whole
+from .session import (
+    Agent,
+    AnyItem,
+    Assistant,
+    Call,
+    Harness,
+    Header,
+    Human,
+    Output,
+    RolledBack,
+    TurnAborted,
+)
+
+MARKER = "[REDACTED_SECRET]"
+WINDOW = 64 * 1024
+LONGEST_ANCHOR = max(len(anchor) for rule in RULES for anchor in rule.anchors)
+LOOK_BACK = 160
+
+# What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks.
+UNSEEN = re.compile(
+    r"\x1b\[[0-9;:?]{0,32}[A-Za-z]|[\0\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"|(?P<marker>\[REDACTED_SECRET\])"
+)
+
+
+def redact(text: str) -> str:
+    return redacted(text)[0]
+
+
+def redacted(text: str) -> tuple[str, int]:
+    """The text without its secrets, and how many were hidden."""
+    view, places = as_seen(text)
+    spans = merged(list(found(view)))
+    if not spans:
+        return text, 0
+    pieces, kept_from = [], 0
+    for start, end in spans:
+        pieces += [text[kept_from : places.of(start)], MARKER]
+        kept_from = places.of(end - 1) + 1
+    return "".join([*pieces, text[kept_from:]]), len(spans)
+
+
+class Places:
+    """Where a character of the view stands in the text."""
+
+    def __init__(self) -> None:
+        self.views, self.texts = [0], [0]
+
+    def gap(self, view: int, text: int) -> None:
+        self.views.append(view)
+        self.texts.append(text)
+
+    def of(self, view: int) -> int:
+        run = bisect_right(self.views, view) - 1
+        return self.texts[run] + view - self.views[run]
+
+
+def as_seen(text: str) -> tuple[str, Places]:
+    places, pieces, kept_from, length = Places(), [], 0, 0
+    for unseen in UNSEEN.finditer(text):
+        kept = text[kept_from : unseen.start()] + (HIDDEN if unseen["marker"] else "")
+        pieces.append(kept)
+        length += len(kept)
+        kept_from = unseen.end()
+        places.gap(length, kept_from)
+    return ("".join([*pieces, text[kept_from:]]) if pieces else text), places
+
+
+def found(view: str, window: int = WINDOW) -> Iterator[tuple[int, int]]:
+    """Every secret of the view, rule by rule; spans may overlap."""
+    past = [0] * len(RULES)
+    for start in range(0, len(view), window):
+        # One character grows when it is lowered, and places must stay what they are.
+        low = view[start : start + window + LONGEST_ANCHOR - 1].replace("\u0130", "i").lower()
+        for number, rule in enumerate(RULES):
+            for anchor in anchors(rule, low, window):
+                if past[number] <= start + anchor:
+                    for begin, end, goes in tried(rule, view, start + anchor):
+                        past[number] = max(past[number], end)
+                        if goes:
+                            yield begin, end
+
+
+def anchors(rule: Rule, low: str, window: int) -> list[int]:
+    places = []
+    for anchor in rule.anchors:
+        at = low.find(anchor)
+        while 0 <= at < window:
+            places.append(at)
+            at = low.find(anchor, at + 1)
+    return sorted(places) if len(rule.anchors) > 1 else places
+
+
+def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:
+    """What the rule says at this anchor: spans that go, and how far it need not look again."""
+    if rule.before and not rule.before.search(view[max(0, at - LOOK_BACK) : at]):
+        return
+    for back in rule.back:
+        if back <= at and (match := rule.pattern.match(view, at - back)):
+            break
+    else:
+        return
+    if rule.each:
+        for part in rule.each.finditer(view, match.start(), match.end()):
+            yield *part.span("s"), judged(rule, part["s"], quoted=False)
+        yield match.end(), match.end(), False
+    elif "s" in rule.pattern.groupindex and match["s"] is not None:
+        start, end = match.span("s")
+        if rule.family is None or judged(rule, match["s"], quoted=True):
+            yield start, end, True
+    elif value := read(view, match.end()):
+        start, end, quoted = value
+        if judged(rule, view[start:end], quoted=quoted):
+            yield start, end if quoted else whole(view, start, end), True
+
+
+def judged(rule: Rule, value: str, *, quoted: bool) -> bool:
+    return (
+        rule.family is not None
+        and is_secret(value, rule.family, quoted=quoted)
+        and (not rule.strong or is_strong(value))
+    )
+
+
+def merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def redact_item(item: AnyItem) -> AnyItem:
+    """The item with every text of it redacted; who said it, when and where stays."""
+    match item:
+        case Human() | Harness() | Agent() | Assistant() | Output():
+            return replace(item, text=redact(item.text))
+        case Call():
+            return replace(
+                item,
+                arguments=redact(item.arguments),
+                command=None if item.command is None else redact(item.command),
+                changes=tuple(replace(change, path=redact(change.path)) for change in item.changes),
+            )
+        case TurnAborted() | RolledBack():
+            return item
+
+
+USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
+
+
+def redact_header(header: Header) -> Header:
+    """The preview redacted, the remote without whoever it logs in as. Places stay: they are ids."""
+    return replace(
+        header,
+        preview=None if header.preview is None else redact(header.preview),
+        repository_url=None
+        if header.repository_url is None
+        else redact(USERINFO.sub(r"\1", header.repository_url)),
+    )
