@@ -1,0 +1,502 @@
+"""workspace: one memory root on disk, of one version and one scope.
+
+Promises. Nothing is read or written outside the folder, whoever swaps folders for links meanwhile:
+each step below the root opens one name relative to the folder before it and follows no link. A
+file is whole at every moment, the old or the new one. What a person left is never overwritten by
+`set_aside`. Every failure is a `WorkspaceError` that says what to do.
+
+Hold `lock()` around everything that writes, and `prepare()` first thing inside. The lock file stays
+where it is: removing it would let two programs each hold a lock of that name. Within another
+system user's reach nothing is private, so files are 0600 and folders 0700; a program that runs as
+the same person can of course write here too, which is what the digests of the last render are for.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from ..domain.scope import folder_name
+from ..projections.folder import RAW_MEMORIES, SUMMARIES, is_content
+from ..projections.workspace_diff import WORKSPACE_DIFF, Change
+
+TEXT_BYTES_MAX = 1024 * 1024
+_NAME_BYTES_MAX = 255
+_DEPTH_MAX = 16
+_TEMPORARY = ".git.tmp-"  # Named as nobody's content, so that no reader takes one for memory.
+_POLL_S = 0.05
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Without O_NONBLOCK a pipe laid in place of a file would stop us for ever.
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u200b-\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]")
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|[a-z]:.*", re.IGNORECASE)
+
+
+class WorkspaceError(Exception):
+    """The folder cannot be used as it is. The message says what holds and what to do."""
+
+
+class Baseline(Protocol):
+    """What was last published; the module `git` beside this one is it."""
+
+    def heal(self, root: Path) -> None: ...
+    def reset(self, root: Path, *, at: int) -> None: ...
+    def changes(self, root: Path) -> list[Change]: ...
+
+
+class Found(NamedTuple):
+    """What lies in the folder. `others` says of each path why it is not among the texts."""
+
+    files: dict[str, bytes]
+    others: dict[str, str]
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class Workspace:
+    def __init__(self, home: Path, memory_version: str, scope: str, *, git: Baseline) -> None:
+        folder = folder_name(scope)
+        for part in (memory_version, folder):
+            if "/" in part or part.startswith("."):
+                raise WorkspaceError(f"{part!r} cannot be the name of a folder")
+            _checked(part)
+        self.path = home / "memories" / memory_version / folder
+        self.edits_path = self.path.with_name(f"{folder}.edits")
+        self._lock_path = home / "locks" / f"{memory_version}-{folder}.lock"
+        self._git = git
+
+    @contextmanager
+    def lock(self, *, wait_s: float = 10.0, holder: str = "threadbook") -> Iterator[None]:
+        """One publisher a root, also across processes. A killed holder's lock is free at once."""
+        with _advised(self._lock_path):
+            self._lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self._lock_path, flags, 0o600)
+        try:
+            with _advised(self._lock_path):
+                self._take(descriptor, wait_s)
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"{holder}, process {os.getpid()}".encode(), 0)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _take(self, descriptor: int, wait_s: float) -> None:
+        until = time.monotonic() + wait_s
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    who = os.pread(descriptor, 200, 0).decode("utf-8", "replace") or "a program"
+                    raise WorkspaceError(
+                        f"{self.path} is being written by {who}; try again when it has ended"
+                    ) from None
+                time.sleep(min(_POLL_S, max(wait_s, 0.001)))
+
+    def prepare(self) -> list[str]:
+        """Create or repair the folder; the paths of the links that were in it, now removed."""
+        with _advised(self.path):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.path.is_symlink():
+                raise WorkspaceError(
+                    f"{self.path} is a symbolic link; replace it by the folder it points to,"
+                    " or move the link away"
+                )
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            with self._root() as root:
+                if os.fstat(root).st_mode & 0o077:
+                    os.fchmod(root, 0o700)
+                links = sorted(_swept(root, ""))
+                with _made(root, SUMMARIES):
+                    pass
+            self._git.heal(self.path)
+        return links
+
+    def scan(self) -> Found:
+        """Every content file up to 1 MiB of UTF-8, and the rest by path and reason."""
+        found = Found({}, {})
+        with _advised(self.path), self._root() as root:
+            for path, name, folder in _content(root, ""):
+                if path == WORKSPACE_DIFF:
+                    continue
+                shown = path.encode("utf-8", "backslashreplace").decode("utf-8")
+                try:
+                    content, why = _text(name, folder)
+                except FileNotFoundError:
+                    continue  # It was removed while we looked, so it is not there.
+                except PermissionError:
+                    content, why = b"", "it may not be read"
+                if why:
+                    found.others[shown] = why
+                elif shown != path:
+                    found.others[shown] = "its name is no UTF-8"
+                else:
+                    found.files[path] = content
+        return found
+
+    def files(self) -> dict[str, bytes]:
+        return self.scan().files
+
+    def read(self, path: str) -> bytes | None:
+        """A regular file's bytes, of whatever size and kind, or None where there is none."""
+        *parents, name = _checked(path)
+        with _advised(self.path / path):
+            try:
+                with self._folder(parents) as folder, open(_opened(name, folder), "rb") as file:
+                    if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                        return file.read()
+                    return None
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                if error.errno in (errno.EISDIR, errno.ELOOP, errno.ENXIO):
+                    return None  # A folder, a link or a socket, none of which is a file of ours.
+                raise
+
+    def write(self, path: str, text: str, *, flushed: bool = True) -> str:
+        """Replace a file as a whole; its digest. `flushed`: also through a power cut."""
+        *parents, name = _checked(path)
+        if path == WORKSPACE_DIFF:
+            raise WorkspaceError(f"{path} is made by Threadbook; choose another name")
+        return self._write(parents, name, text, flushed=flushed)
+
+    def remove(self, path: str) -> bool:
+        """Remove a file and the folders it leaves empty; whether there was one."""
+        *parents, name = _checked(path)
+        with _advised(self.path / path):
+            try:
+                with self._folder(parents) as folder:
+                    os.unlink(name, dir_fd=folder)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            while parents and parents != [SUMMARIES]:
+                *parents, name = parents
+                with self._folder(parents) as folder:
+                    try:
+                        os.rmdir(name, dir_fd=folder)
+                    except OSError:
+                        break  # Something is left in it, so it stays.
+        return True
+
+    def prune_summaries(self, keep: Collection[str]) -> list[str]:
+        """Remove every `.md` of `rollout_summaries/` but these paths, whatever its name; which."""
+        removed = []
+        with _advised(self.path / SUMMARIES), self._folder([SUMMARIES], made=True) as folder:
+            for name, seen in _listed(folder):
+                kept = f"{SUMMARIES}/{name}" in keep or not is_content(name)
+                if name.endswith(".md") and not kept and not stat.S_ISDIR(seen.st_mode):
+                    os.unlink(name, dir_fd=folder)
+                    removed.append(f"{SUMMARIES}/{name}")
+        return removed
+
+    def set_aside(self, path: str, content: bytes) -> Path:
+        """Keep what a person left, beside the root. The same bytes are kept once."""
+        name = "-".join(_checked(path))
+        while len(name.encode()) > _NAME_BYTES_MAX - 8:
+            name = name[1:]
+        with _advised(self.edits_path):
+            self.edits_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder = os.open(self.edits_path, _FOLDER)
+            try:
+                return self.edits_path / _kept(folder, name, content)
+            finally:
+                os.close(folder)
+
+    def edits(self) -> list[Path]:
+        """What was set aside, oldest first."""
+        with _advised(self.edits_path):
+            if self.edits_path.is_symlink() or not self.edits_path.is_dir():
+                return []
+            return sorted(path for path in self.edits_path.iterdir() if path.is_file())
+
+    def remove_edits(self) -> int:
+        """Erase what was set aside, as forgetting must; how many there were."""
+        edits = self.edits()
+        with _advised(self.edits_path):
+            for path in edits:
+                path.unlink(missing_ok=True)
+            if self.edits_path.is_dir() and not self.edits_path.is_symlink():
+                shutil.rmtree(self.edits_path)
+        return len(edits)
+
+    def diff(self) -> list[Change]:
+        """What changed since the baseline. An earlier page of changes is removed, not compared."""
+        self.remove_diff()
+        with _advised(self.path):
+            self._git.heal(self.path)
+            return self._git.changes(self.path)
+
+    def write_diff(self, text: str) -> None:
+        self._write([], WORKSPACE_DIFF, text, flushed=False)
+
+    def remove_diff(self) -> None:
+        self.remove(WORKSPACE_DIFF)
+
+    def reset_baseline(self, now: float) -> None:
+        self.remove_diff()
+        with _advised(self.path):
+            self._git.reset(self.path, at=int(now))
+
+    def _write(self, parents: list[str], name: str, text: str, *, flushed: bool) -> str:
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            raise WorkspaceError(f"the text of {name} is no Unicode: {error.reason}") from error
+        with _advised(self.path.joinpath(*parents, name)), self._folder(parents, made=True) as into:
+            temporary = f"{_TEMPORARY}{secrets.token_hex(8)}"
+            try:
+                with open(os.open(temporary, _CREATE, 0o600, dir_fd=into), "wb") as file:
+                    file.write(content)
+                    if flushed:
+                        file.flush()
+                        os.fsync(file.fileno())
+                os.rename(temporary, name, src_dir_fd=into, dst_dir_fd=into)
+            except BaseException:
+                with _ignored(FileNotFoundError):  # It had not come to be.
+                    os.unlink(temporary, dir_fd=into)
+                raise
+            if flushed:
+                os.fsync(into)
+        return digest(content)
+
+    @contextmanager
+    def _root(self) -> Iterator[int]:
+        descriptor = os.open(self.path, _FOLDER)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _folder(self, parents: list[str], *, made: bool = False) -> Iterator[int]:
+        with self._root() as root:
+            folder = os.dup(root)
+            try:
+                for name in parents:
+                    step = _step(folder, name, made=made)
+                    os.close(folder)
+                    folder = step
+                yield folder
+            finally:
+                os.close(folder)
+
+
+def render(
+    workspace: Workspace,
+    wanted: Mapping[str, str],
+    *,
+    previous: Mapping[str, str] | None = None,
+    on_edit: Callable[[str, bytes], None] | None = None,
+) -> dict[str, str]:
+    """Make the folder hold what is wanted, file by file; path -> digest of all of it.
+
+    Only files that differ are written, inputs first and the summary, which readers open, last.
+    `previous` is the manifest of the last render: its paths that are no longer wanted are removed,
+    as is every `.md` in `rollout_summaries/` that is not wanted. A file that is neither wanted nor
+    previous is a person's, and stays. Of an artifact that a person changed, `on_edit` is told
+    right before it is replaced or removed, with the bytes that would be lost; inputs are restored.
+    """
+    previous = previous or {}
+    manifest = {}
+    workspace.prune_summaries(wanted.keys())
+    stale = sorted(path for path in previous if path not in wanted)
+    for path in [*stale, *sorted(wanted, key=_rank)]:
+        text = wanted.get(path)
+        there = workspace.read(path)
+        if text is not None and there == text.encode("utf-8", "surrogatepass"):
+            manifest[path] = digest(there)
+            continue
+        ours = there is None or digest(there) == previous.get(path) or _is_input(path)
+        if there is not None and not ours and on_edit:
+            on_edit(path, there)
+        if text is None:
+            workspace.remove(path)
+        else:
+            manifest[path] = workspace.write(path, text, flushed=not _is_input(path))
+    return manifest
+
+
+def _is_input(path: str) -> bool:
+    return path == RAW_MEMORIES or path.startswith(f"{SUMMARIES}/")
+
+
+def _rank(path: str) -> tuple[int, str]:
+    if _is_input(path):
+        return 0, path
+    return 2 if path == "memory_summary.md" else 1, path
+
+
+def _checked(path: str) -> list[str]:
+    """The names of a path that stays below the root on every system that a folder may travel to."""
+    names = path.split("/")
+    for name in names:
+        if (
+            name in ("", ".", "..")
+            or name[0] in ".~"
+            or name[-1] in ". "
+            or not is_content(name)
+            or _UNSAFE.search(name)
+            or _RESERVED.fullmatch(name)
+            or len(name.encode()) > _NAME_BYTES_MAX
+        ):
+            raise WorkspaceError(f"{path!r} is no path for a memory file: {name!r} is not allowed")
+    if len(names) > _DEPTH_MAX:
+        raise WorkspaceError(f"{path!r} lies more than {_DEPTH_MAX} folders deep")
+    return names
+
+
+def _step(folder: int, name: str, *, made: bool) -> int:
+    if made:
+        with _ignored(FileExistsError):  # What exists is looked at when it is opened.
+            os.mkdir(name, 0o700, dir_fd=folder)
+    return os.open(name, _FOLDER, dir_fd=folder)
+
+
+@contextmanager
+def _made(folder: int, name: str) -> Iterator[int]:
+    descriptor = _step(folder, name, made=True)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _opened(name: str, folder: int) -> int:
+    return os.open(name, _READ, dir_fd=folder)
+
+
+def _listed(folder: int) -> list[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as entries:
+        return sorted(
+            ((each.name, each.stat(follow_symlinks=False)) for each in entries),
+            key=lambda each: each[0],
+        )
+
+
+def _swept(folder: int, prefix: str) -> Iterator[str]:
+    """Remove links and our own temporary files, at every depth, `.git` included; the links."""
+    for name, seen in _listed(folder):
+        if stat.S_ISLNK(seen.st_mode):
+            os.unlink(name, dir_fd=folder)
+            yield f"{prefix}{name}"
+        elif stat.S_ISDIR(seen.st_mode):
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                yield from _swept(below, f"{prefix}{name}/")
+            finally:
+                os.close(below)
+        elif name.startswith(_TEMPORARY):
+            os.unlink(name, dir_fd=folder)
+
+
+def _content(folder: int, prefix: str) -> Iterator[tuple[str, str, int]]:
+    for name, seen in _listed(folder):
+        if not is_content(name):
+            continue
+        if stat.S_ISDIR(seen.st_mode):
+            try:
+                below = os.open(name, _FOLDER, dir_fd=folder)
+            except PermissionError:
+                yield f"{prefix}{name}", name, folder
+                continue
+            try:
+                yield from _content(below, f"{prefix}{name}/")
+            finally:
+                os.close(below)
+        else:
+            yield f"{prefix}{name}", name, folder
+
+
+def _text(name: str, folder: int) -> tuple[bytes, str]:
+    """A file's bytes and no reason, or no bytes and the reason why it is no text of ours."""
+    seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if not stat.S_ISREG(seen.st_mode):
+        return b"", "it is no regular file"
+    with open(_opened(name, folder), "rb") as file:
+        content = file.read(TEXT_BYTES_MAX + 1)
+    if len(content) > TEXT_BYTES_MAX:
+        return b"", "it is larger than 1 MiB"
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return b"", "it is no UTF-8 text"
+    return (b"", "it is no text") if "\0" in text else (content, "")
+
+
+def _kept(folder: int, name: str, content: bytes) -> str:
+    listed = [each for each, seen in _listed(folder) if stat.S_ISREG(seen.st_mode)]
+    for each in listed:
+        if each.partition("-")[2] == name:
+            with open(_opened(each, folder), "rb") as file:
+                if file.read() == content:
+                    return each
+    number = len(listed)
+    while True:
+        number += 1
+        kept = f"{number:04}-{name}"
+        try:
+            descriptor = os.open(kept, _CREATE, 0o600, dir_fd=folder)
+        except FileExistsError:
+            continue
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(kept, dir_fd=folder)
+            raise
+        return kept
+
+
+@contextmanager
+def _ignored(expected: type[OSError]) -> Iterator[None]:
+    try:
+        yield
+    except expected:
+        return
+
+
+@contextmanager
+def _advised(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise WorkspaceError(_advice(path, error)) from error
+
+
+def _advice(path: Path, error: OSError) -> str:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return f"no space is left for {path}; free some and run again, nothing was lost"
+        case errno.EACCES | errno.EPERM:
+            return (
+                f"{path} may not be used; make it and what is in it your own (chown, chmod u+rwX)"
+            )
+        case errno.EROFS:
+            return f"{path} lies on a read-only file system; choose another --home"
+        case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP | errno.ENOTEMPTY:
+            return (
+                f"{path} or a folder on the way to it is of another kind than needed (a file for a"
+                " folder, a folder for a file, or a link); move that away and run again"
+            )
+        case errno.ENOENT:
+            return f"{path} is not there; it is made by the next run"
+        case _:
+            return f"{path} cannot be used: {error.strerror or error}"
