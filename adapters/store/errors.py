@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...application.ports import Failure
+from ...application.ports import Conflict, Failure
 from ...projections.fold import RowDamaged
 
 
@@ -109,6 +109,10 @@ def explain_os(error: OSError, path: Path) -> StoreError:
 def translated(path: Path, holder: Callable[[], str] = lambda: "") -> Iterator[None]:
     try:
         yield
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorname in ("SQLITE_CONSTRAINT_UNIQUE", "SQLITE_CONSTRAINT_PRIMARYKEY"):
+            raise Conflict(f"it is already there ({error}); read again") from error
+        raise explain(error, path, holder) from error
     except sqlite3.Error as error:
         raise explain(error, path, holder) from error
     except RowDamaged as error:
