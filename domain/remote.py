@@ -9,8 +9,9 @@ import re
 from urllib.parse import SplitResult, urlsplit
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git+ssh": 22, "ssh+git": 22, "git": 9418}
-# `host:path`, as scp writes it. A host of one letter is a Windows drive.
-SCP = re.compile(r"(?:[^@/\\]*@)?(?P<host>[^@:/\\]{2,}|\[[0-9A-Fa-f:.]+\]):(?P<path>[^\\]*)")
+# `host:path`, as scp writes it. A host of one letter is a Windows drive; `word::address` hands the
+# address to a helper program of git's and says nothing about a host.
+SCP = re.compile(r"(?:[^@/\\]*@)?(?P<host>[^@:/\\]{2,}|\[[0-9A-Fa-f:.]+\]):(?P<path>(?!:)[^\\]*)")
 
 
 def normalised(url: str | None) -> str | None:
