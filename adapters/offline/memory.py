@@ -1,0 +1,354 @@
+"""The facts of one session in the shape of its two texts, and the raw memory read back.
+
+`rollout_summary` is for a reader who opens the session's file; `raw_memory` is what consolidation
+reads, so it is rendered and parsed here, next to each other. Both hold quotes and counts and no
+sentence of anybody's opinion. Parsing takes raw memories of other writers too: what it cannot
+place it leaves out, and it never adds a word.
+"""
+
+# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
+import re
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from ...domain.session import Header
+from . import lines
+from .cues import Kind
+from .reading import Reading, Typed
+from .runs import Failure, Run, failures, last_validations
+
+PREFERENCES_MAX = 20
+FAILURES_MAX = 12
+FILES_MAX = 20
+KEYWORDS_MAX = 12
+VALIDATIONS_MAX = 5
+OUTCOMES = ("success", "partial", "fail", "uncertain")
+
+_ERROR_NAMES = re.compile(
+    r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b\w+(?:Error|Exception)\b|\bE\d{3,}\b|\b[a-z]+(?:-[a-z]+){2,}\b"
+)
+_TOPIC = re.compile(r"[^\W\d_]{6,}")
+# Words of a request that name no topic.
+_COMMON_WORDS = 
+    """please should would could before after again always instead without within between another
+    change create update remove delete implement improve support review explain follow because
+    something anything everything currently really little better working problem issues request
+    failing broken needed certain behind against during bitte einmal werden machen"""
+_COMMON = frozenset(_COMMON_WORDS.split())
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """Everything that is told of a session."""
+
+    name: str
+    task_group: str
+    cwd: str
+    branch: str | None
+    day: str
+    outcome: str
+    outcome_facts: tuple[str, ...]
+    messages: int
+    commands: int
+    failed_commands: int
+    preferences: tuple[tuple[Typed, Kind], ...]
+    failures: tuple[Failure, ...]
+    files: tuple[str, ...]
+    passed: tuple[Run, ...]
+    omitted: int
+    named: Typed
+    judged: Typed | None
+
+
+def facts(header: Header, reading: Reading) -> Facts | None:
+    """None where the session teaches nothing: no wish or correction, no failure, no change."""
+    runs = reading.runs
+    preferences = reading.preferences
+    failed = failures(runs)
+    files = [_relative(path, header.cwd) for path in reading.changed]
+    named = reading.name
+    if named is None or not lines.name(named.text) or not (preferences or failed or files):
+        return None
+    validations = last_validations(runs)
+    outcome, outcome_facts, judged = _outcome(reading, validations)
+    passed = [run for run in validations if run.passed]
+    return Facts(
+        name=lines.name(named.text),
+        task_group=task_group(header.repository_url, header.cwd),
+        cwd=lines.path(header.cwd) if header.cwd else "unknown",
+        branch=lines.path(header.git_branch) if header.git_branch else None,
+        day=day(header.updated_at_ms / 1000),
+        outcome=outcome,
+        outcome_facts=outcome_facts,
+        messages=reading.messages,
+        commands=len(runs),
+        failed_commands=sum(run.failed for run in runs),
+        preferences=tuple(preferences[:PREFERENCES_MAX]),
+        failures=tuple(failed[:FAILURES_MAX]),
+        files=tuple(files),
+        passed=tuple(passed[-VALIDATIONS_MAX:]),
+        omitted=max(0, len(preferences) - PREFERENCES_MAX) + max(0, len(failed) - FAILURES_MAX),
+        named=named,
+        judged=judged,
+    )
+
+
+def rollout_summary(f: Facts) -> str:
+    context = [
+        f.cwd,
+        *([f"branch {f.branch}"] if f.branch else []),
+        f.day,
+        f"{lines.counted(f.messages, 'message')} from the user",
+        lines.counted(f.commands, "command")
+        + (f" ({f.failed_commands} failed)" if f.failed_commands else ""),
+        f"{lines.counted(len(f.files), 'file')} changed",
+    ]
+    answers = list(dict.fromkeys(x.answer.text for x in f.failures if x.answer))
+    blocks = [
+        f"# {f.name}: {f.outcome}",
+        f"Rollout context: {', '.join(context)}.",
+        f"## Task 1: {f.name}",
+        f"Outcome: {f.outcome} ({'; '.join(f.outcome_facts)})",
+        _section("Preference signals:", _preferences(f)),
+        _section("Failures and how to do differently:", [_failure_told(x) for x in f.failures]),
+        _section("Reusable knowledge:", [*_files_told(f), *map(_passed_told, f.passed)]),
+        _section("References:", [f"[{n}] {text}" for n, text in enumerate(answers, 1)]),
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def raw_memory(f: Facts) -> str:
+    counts = [
+        lines.counted(count, noun) + after
+        for count, noun, after in (
+            (len(f.preferences), "preference", ""),
+            (len(f.failures), "failure", ""),
+            (len(f.files), "file", " changed"),
+        )
+        if count
+    ]
+    head = [
+        "---",
+        f'description: asked "{f.name}"; {", ".join(counts)}',
+        f"task: {f.name}",
+        f"task_group: {f.task_group}",
+        f"task_outcome: {f.outcome}",
+        f"cwd: {f.cwd}",
+        f"keywords: {', '.join(keywords(f))}",
+        "---",
+    ]
+    task = [
+        f"### Task 1: {f.name}",
+        f"task: {f.name}",
+        f"task_group: {f.task_group}",
+        f"task_outcome: {f.outcome}",
+    ]
+    knowledge = [f"{r.text} passed ({r.result or 'exit 0'}) on {f.day}" for r in f.passed]
+    failed = [_failure_kept(x) for x in f.failures if not x.repeated]
+    references = [f"[{n}] {path}" for n, path in enumerate(f.files[:FILES_MAX], 1)]
+    blocks = [
+        "\n".join(head),
+        "\n".join(task),
+        _section("Preference signals:", _preferences(f)),
+        _section("Reusable knowledge:", knowledge),
+        _section("Failures and how to do differently:", failed),
+        _section("References:", references),
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def keywords(f: Facts) -> list[str]:
+    """What somebody would search for: topic words, files, commands, names in errors."""
+    kept = [x for x in f.failures if not x.repeated]
+    found = [
+        *_topics(f.name)[:3],
+        *f.files[:5],
+        *(" ".join((x.answer or x.run).command.name) for x in kept),
+        *(" ".join(run.command.name) for run in f.passed),
+        *(name for x in kept for name in _ERROR_NAMES.findall(x.run.error)),
+    ]
+    clean = (lines.path(word) for word in found)
+    return list(dict.fromkeys(w for w in clean if w and "," not in w and len(w) <= 80))[
+        :KEYWORDS_MAX
+    ]
+
+
+def task_group(repository_url: str | None, cwd: str | None) -> str:
+    """The last part of the remote, else of the directory."""
+    for place in (repository_url, cwd):
+        parts = [part for part in re.split(r"[/\\:]+", place or "") if part]
+        if parts and (name := lines.path(parts[-1].removesuffix(".git"))):
+            return name
+    return "unknown"
+
+
+def day(second: float) -> str:
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d}"
+
+
+def _outcome(
+    reading: Reading, validations: Sequence[Run]
+) -> tuple[str, tuple[str, ...], Typed | None]:
+    """What the last test run and the person's last word say, and nothing else."""
+    tests = [run for run in validations if run.command.is_test]
+    last = (tests or list(validations))[-1:]
+    check = last[0].passed if last else None
+    said: list[str] = []
+    if last:
+        said.append(f"last {'test run' if tests else 'check'} {'passed' if check else 'failed'}")
+    turn = next((t for t in reversed(reading.turns) if t.message), None)
+    word = None
+    if turn is not None and turn is not reading.opening:
+        word = turn.fault or turn.thanks
+    if turn is not None and turn.aborted and word is None:
+        return "uncertain", (*said, "the last turn was interrupted"), None
+    if word is not None and turn is not None:
+        said.append(f'the user wrote "{word.text}"')
+        if turn.fault:
+            return ("fail" if check is False else "uncertain"), tuple(said), word
+        return ("partial" if check is False else "success"), tuple(said), word
+    if check is None:
+        return "uncertain", ("no test run counted, no last word from the user",), None
+    return ("success" if check else "fail"), tuple(said), None
+
+
+def _preferences(f: Facts) -> list[str]:
+    return [f'the user wrote "{typed.text}"' for typed, _ in f.preferences]
+
+
+def _failed(x: Failure) -> str:
+    return f"{x.run.text} failed" + (f" {x.times} times" if x.times > 1 else "")
+
+
+def _failure_told(x: Failure) -> str:
+    exit_code = "" if x.run.exit_code is None else f"exit {x.run.exit_code}"
+    why = ": ".join(filter(None, (exit_code, x.run.error)))
+    told = _failed(x) + (f" ({why})" if why else "")
+    if x.answer is None:
+        return f"{told}; no later run of it passed."
+    if x.repeated:
+        return f"{told}; it passed later in the same session."
+    return f"{told}; afterwards {x.answer.text} passed."
+
+
+def _failure_kept(x: Failure) -> str:
+    why = x.run.error or ("" if x.run.exit_code is None else f"exit {x.run.exit_code}")
+    told = _failed(x) + (f" ({why})" if why else "")
+    if x.answer is None:
+        return f"{told}; no later run of it passed"
+    return f"{told}; afterwards {x.answer.text} passed"
+
+
+def _passed_told(run: Run) -> str:
+    return f"{run.text} passed ({': '.join(filter(None, ('exit 0', run.result)))})"
+
+
+def _files_told(f: Facts) -> list[str]:
+    if not f.files:
+        return []
+    more = len(f.files) - FILES_MAX
+    told = ", ".join(f.files[:FILES_MAX])
+    return [f"files changed: {told}" + (f" and {more} more" if more > 0 else "")]
+
+
+def _section(label: str, bullets: Sequence[str]) -> str:
+    return "\n".join([label, *(f"- {bullet}" for bullet in bullets)]) if bullets else ""
+
+
+def _topics(name: str) -> list[str]:
+    return [w.lower() for w in _TOPIC.findall(name) if w.isascii() and w.lower() not in _COMMON]
+
+
+def _relative(path: str, cwd: str | None) -> str:
+    for separator in "/\\":
+        if cwd and path.startswith(cwd.rstrip("/\\") + separator):
+            return lines.path(path[len(cwd.rstrip("/\\")) + 1 :])
+    return lines.path(path)
+
+
+# Reading a raw memory back.
+
+_FRONT = re.compile(r"\A---[ \t]*\n(.*?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_BULLET = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,2}[.)])[ \t]+(.*)$")
+_OWN_REFERENCES = re.compile(r"(?:\s*\[[^\]\[]*task[^\]\[]*\])+\s*$", re.IGNORECASE)
+_LABELS = {
+    "preference signals": "preferences",
+    "user preferences": "preferences",
+    "preferences": "preferences",
+    "reusable knowledge": "knowledge",
+    "failures and how to do differently": "failures",
+    "failures": "failures",
+    "references": "references",
+}
+_PASSED_THEN = re.compile(r"^`.*` passed \(.*\) on \d{4}-\d\d-\d\d$")
+BULLET_CHARS_MAX = 600
+
+
+class Remembered(Struct, frozen=True, kw_only=True):
+    """A raw memory as far as it could be placed. Bullets are one line each."""
+
+    task: str | None
+    task_group: str | None
+    outcome: str
+    description: str | None
+    keywords: tuple[str, ...]
+    preferences: tuple[str, ...]
+    knowledge: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+def parse(raw: str) -> Remembered:
+    front = _FRONT.match(raw)
+    fields: dict[str, str] = {}
+    for line in front[1].splitlines() if front else ():
+        key, colon, value = line.partition(":")
+        if colon and key.strip() in _FIELDS and value.strip():
+            fields.setdefault(key.strip(), value.strip().strip("'\""))
+    title = None
+    found: dict[str, list[str]] = {"preferences": [], "knowledge": [], "failures": []}
+    section, open_bullet, fence = "knowledge", False, ""
+    for line in (raw[front.end() :] if front else raw).splitlines():
+        bare = line.strip()
+        if fence or bare.startswith(("```", "~~~")):
+            fence = "" if fence and bare.startswith(fence) else fence or bare[:3]
+            open_bullet = False
+        elif bullet := _BULLET.match(line):
+            open_bullet = section in found
+            if open_bullet:
+                found[section].append(bullet[1])
+        elif not bare:
+            open_bullet = False
+        elif label := _LABELS.get(bare.strip("#*: ").lower()):
+            section, open_bullet = label, False
+        elif bare.startswith("#"):
+            heading = re.sub(r"^#+\s*(?:Task\s*\d*\s*:)?\s*", "", bare)
+            title, section, open_bullet = title or heading, "knowledge", False
+        elif open_bullet:
+            found[section][-1] += " " + bare
+    outcome = fields.get("task_outcome", "")
+    return Remembered(
+        task=_bullet(fields.get("task") or title or "") or None,
+        task_group=_bullet(fields.get("task_group", "")) or None,
+        outcome=outcome if outcome in OUTCOMES else "uncertain",
+        description=_bullet(fields.get("description", "")) or None,
+        keywords=tuple(
+            filter(None, (_bullet(w).strip("[]") for w in fields.get("keywords", "").split(",")))
+        ),
+        preferences=_bullets(found["preferences"]),
+        # That a check passed on a day is true of that day; the session's own summary keeps it.
+        knowledge=_bullets(b for b in found["knowledge"] if not _PASSED_THEN.match(b)),
+        failures=_bullets(found["failures"]),
+    )
+
+
+_FIELDS = ("description", "task", "task_group", "task_outcome", "cwd", "keywords")
+
+
+def _bullets(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(_bullet, texts)))
+
+
+def _bullet(text: str) -> str:
+    """A line of somebody's raw memory. Its own task numbers mean nothing outside it."""
+    return lines.one_line(_OWN_REFERENCES.sub("", text), BULLET_CHARS_MAX)
