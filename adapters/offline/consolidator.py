@@ -171,9 +171,10 @@ def _applies(cwds: Sequence[str], scope: str) -> list[str]:
 
 def _source(task: Task) -> str:
     output = task.output
+    path = lines.path(output.rollout_path)
     updated_at = datetime.fromtimestamp(output.updated_at, UTC).isoformat()
     return (
-        f"- {SUMMARIES}/{task.file} (cwd={task.cwd}, rollout_path={lines.path(output.rollout_path)},"
+        f"- {SUMMARIES}/{task.file} (cwd={task.cwd}, rollout_path={path},"
         f" updated_at={updated_at}, thread_id={lines.one_line(output.thread_id, 80)})"
     )
 

@@ -31,11 +31,12 @@ _ERROR_NAMES = re.compile(
 )
 _TOPIC = re.compile(r"[^\W\d_]{6,}")
 # Words of a request that name no topic.
-_COMMON_WORDS = 
-    """please should would could before after again always instead without within between another
+_COMMON_WORDS = """
+    please should would could before after again always instead without within between another
     change create update remove delete implement improve support review explain follow because
-    something anything everything currently really little better working problem issues request
-    failing broken needed certain behind against during bitte einmal werden machen"""
+    something anything everything currently really little better working problem issues
+    request failing broken needed certain behind against during bitte einmal werden machen
+"""
 _COMMON = frozenset(_COMMON_WORDS.split())
 
 

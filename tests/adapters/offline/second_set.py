@@ -1,9 +1,8 @@
 """Sentences written before the cue lists were tuned, each with what a reader should take from it.
 
-`take` is true where a person asked for something that lasts, or set an agent right in a way that
-would still matter next week. Each is judged as a follow-up message unless `first` says that it opens
-its session. None of them was used to write a cue; a list that is changed to fit them must say so
-and bring a third set.
+`take` is true where a person asked for something that lasts, or set an agent right in a way
+that would still matter next week. Each is judged as a follow-up message unless `first` says that
+it opens its session.
 """
 
 from typing import NamedTuple

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from tests.adapters.offline.sessions import FERNS, Session, header, output, worked
 from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.domain.artifact import problems
 from threadbook.projections.folder import summary_file_name
+
+from tests.adapters.offline.sessions import FERNS, Session, header, output, worked
 
 SUMMARY = """\
 # add a retry test for the uploader: success
@@ -109,7 +110,7 @@ v1
   - desc: success; 2 preferences, 2 failures, 1 file changed [Task 1]
 - rename the greenhouse module: rename, greenhouse, module, src/greenhouse.py [Task 2]
   - desc: uncertain; 1 file changed [Task 2]
-"""
+"""  # noqa: E501
 
 MUST_NOT_APPEAR = (
     "Never push",
