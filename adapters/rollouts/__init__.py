@@ -86,7 +86,8 @@ def head(path: Path) -> Head | None:
 
 def discover(paths: Sequence[Path]) -> Iterator[Path]:
     """The session files among files and folders. A file that was named is always handed on, so
-    that reading it says what is wrong; in a folder, what is no session is passed over."""
+    that reading it says what is wrong; in a folder, what is no session is passed over. Raises
+    `Unreadable` for a path that is not there."""
     for file, named in candidates(paths):
         if named:
             yield file
@@ -117,15 +118,21 @@ def _recognise(
     opening: list[Found] = []
     rest = iter(lines)
     is_codex = False
+    spoken_for: Found | None = None
     for found in rest:
         opening.append(found)
-        is_codex = is_codex or codex.recognises(found.value)
-        if not is_codex and claude.recognises(found.value):
-            return claude.ClaudeReader(path, found.value, now_ms=now_ms), opening, rest
-        if codex.names_thread(found.value):
-            return codex.CodexReader(path, now_ms=now_ms), opening, rest
+        is_codex = is_codex or (spoken_for is None and codex.recognises(found.value))
+        if is_codex:
+            if codex.names_thread(found.value):
+                return codex.CodexReader(path, now_ms=now_ms), opening, rest
+        elif claude.recognises(found.value):
+            spoken_for = spoken_for or found
+            if claude.is_conversation(found.value):
+                return claude.ClaudeReader(path, found.value, now_ms=now_ms), opening, rest
         if len(opening) >= _OPENING_RECORDS_MAX or lines.resume_offset > _HEAD_BYTES_MAX:
             break
+    if spoken_for is not None:
+        return claude.ClaudeReader(path, spoken_for.value, now_ms=now_ms), opening, rest
     # The record that names the session may be damaged; then the file's name has to do.
     if is_codex and (reader := codex.CodexReader(path, now_ms=now_ms)).thread_id:
         return reader, opening, rest

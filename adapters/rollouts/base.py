@@ -34,6 +34,19 @@ class Head(Struct, frozen=True, kw_only=True):
     archived: bool = False
 
 
+class Preview:
+    """The first thing a person sent. A placeholder gives way to text of the same message only."""
+
+    def __init__(self) -> None:
+        self.text: str | None = None
+        self._line = 0
+
+    def show(self, text: str, line: int) -> None:
+        waiting = self.text is not None and self.text in (IMAGE, "[Audio]", "[File]")
+        if text and (self.text is None or (waiting and line == self._line)):
+            self.text, self._line = text, line
+
+
 class Reader(Protocol):
     """One format's rules, fed with records in file order."""
 
@@ -106,7 +119,7 @@ _PATCH_LINE = re.compile(
 
 
 def patched(patch: str) -> tuple[Change, ...]:
-    """The files that a patch in Codex's format touches. A move is the old name gone, the new made."""
+    """The files that a patch in Codex's format touches. A move takes one name and makes another."""
     if "*** Begin Patch" not in patch:
         return ()
     changes: list[Change] = []

@@ -29,6 +29,7 @@ from ...domain.session import (
 from .base import (
     IMAGE,
     Head,
+    Preview,
     clean,
     digest,
     entries,
@@ -39,21 +40,17 @@ from .base import (
     updated_at,
 )
 from .harness import pieces, request
-from .lines import Found
+from .kinds import (
+    CLAUDE_BLOCKS_IGNORED,
+    CLAUDE_BOOKKEEPING,
+    CLAUDE_CONVERSATION,
+    CLAUDE_RESULT_BLOCKS,
+    CLAUDE_SUBTYPES,
+)
+from .lines import Found, Lines
 from .results import failed, first_line
 from .stamps import to_ms
 
-_CONVERSATION = frozenset({"user", "assistant"})
-_BOOKKEEPING = frozenset(
-    ["summary", "custom-title", "ai-title", "attachment", "progress", "file-history-snapshot", "queue-operation", "last-prompt", "mode", "permission-mode", "pr-link", "tag", "checkpoint", "agent-name", "agent-color", "agent-setting", "task-summary", "worktree-state", "content-replacement", "speculation-accept", "bridge-session", "marble-origami-commit", "marble-origami-snapshot"]
-)
-_SUBTYPES = frozenset(
-    ["compact_boundary", "microcompact_boundary", "local_command", "stop_hook_summary", "turn_duration", "api_error", "informational", "away_summary", "bridge_status", "memory_saved", "agents_killed", "api_metrics", "permission_retry", "scheduled_task_fire", "thinking", "file_snapshot", "init"]
-)
-_IGNORED_BLOCKS = frozenset({"thinking", "redacted_thinking", "container_upload", "tool_reference"})
-_RESULT_BLOCKS = frozenset(
-    ["web_search_tool_result", "web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result", "text_editor_code_execution_tool_result", "mcp_tool_result"]
-)
 _PLACEHOLDERS = {"image": IMAGE, "document": "[File]"}
 _WEB = {"WebSearch": "web_search", "WebFetch": "web_fetch"}
 _WEB |= {"web_search": "web_search", "web_fetch": "web_fetch"}
@@ -76,11 +73,16 @@ _REFUSED_RESULT = "User rejected tool use"
 
 def recognises(record: dict[str, Any]) -> bool:
     """Whether the record can only be a Claude Code line of a session."""
-    return (
-        isinstance(record.get("type"), str)
-        and filled(record.get("sessionId")) is not None
-        and "payload" not in record
+    kind = record.get("type")
+    known = isinstance(kind, str) and (
+        kind in CLAUDE_CONVERSATION or kind in CLAUDE_BOOKKEEPING or kind == "system"
     )
+    return known and filled(record.get("sessionId")) is not None and "payload" not in record
+
+
+def is_conversation(record: dict[str, Any]) -> bool:
+    """Whether the record also says where and by whom the session is held."""
+    return recognises(record) and record["type"] in CLAUDE_CONVERSATION
 
 
 class ClaudeReader:
@@ -88,17 +90,17 @@ class ClaudeReader:
         self.path = path
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
-        self.preview: str | None = None
+        self.preview = Preview()
         self._now_ms = now_ms
         self._first_id = filled(first.get("sessionId")) or ""
         self._agent_id = _agent_id(path, first)
         self._session_id = self._first_id
         self._foreign: str | None = None
         stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
-        if self._agent_id is None and stem != self._first_id and _UUID.fullmatch(stem):
-            # A resumed or forked session begins with the other's lines; the file has its own name.
-            if _holds(path, stem):
-                self._session_id, self._foreign = stem, self._first_id
+        other = self._agent_id is None and stem != self._first_id and _UUID.fullmatch(stem)
+        # A resumed or forked session begins with the other's lines; the file has its own name.
+        if other and _holds(path, stem):
+            self._session_id, self._foreign = stem, self._first_id
         self._copying = self._foreign is not None
         self._entrypoint: str | None = None
         self._cwd: str | None = None
@@ -149,7 +151,7 @@ class ClaudeReader:
             updated_at_ms=updated,
             forked_from=head.forked_from,
             parent=head.parent,
-            preview=self.preview,
+            preview=self.preview.text,
         )
 
     def read(self, found: Found) -> Iterator[AnyItem]:
@@ -169,14 +171,14 @@ class ClaudeReader:
         if not inherited:
             self._notice(record, at_ms)
         where = {"line": found.line, "at_ms": at_ms, "inherited": inherited}
-        if kind in _CONVERSATION:
+        if kind in CLAUDE_CONVERSATION:
             if server := filled(record.get("attributionMcpServer")):
                 self.polluting.setdefault(f"mcp:{server}")
             yield from self._message(kind, record, where)
         elif kind == "system":
-            if record.get("subtype") not in _SUBTYPES:
+            if record.get("subtype") not in CLAUDE_SUBTYPES:
                 self.skipped[kind_name(record.get("subtype"), "system without subtype")] += 1
-        elif kind not in _BOOKKEEPING:
+        elif kind not in CLAUDE_BOOKKEEPING:
             self.skipped[kind_name(kind, "record without type")] += 1
 
     def _is_repeated(self, record: dict[str, Any]) -> bool:
@@ -214,7 +216,7 @@ class ClaudeReader:
     ) -> Iterator[AnyItem]:
         message = table(record.get("message"))
         role = message.get("role", kind)
-        if role not in _CONVERSATION:
+        if role not in CLAUDE_CONVERSATION:
             self.skipped[kind_name(role, "message without role")] += 1
             return
         content = message.get("content")
@@ -249,13 +251,13 @@ class ClaudeReader:
                     yield Assistant(text=text, final=final, **where)
             elif kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
                 yield self._call(block, where)
-            elif kind in _RESULT_BLOCKS:
+            elif kind in CLAUDE_RESULT_BLOCKS:
                 yield from self._result(block, record, where)
-            elif kind not in _IGNORED_BLOCKS:
+            elif kind not in CLAUDE_BLOCKS_IGNORED:
                 self.skipped[kind_name(kind, "block without type")] += 1
 
     def _is_side(self, record: dict[str, Any]) -> bool:
-        """A sub-agent's line inside its parent's file; in its own file its words are the session."""
+        """A sub-agent's line inside its parent's file. In its own file it is who answers."""
         return self._agent_id is None and record.get("isSidechain") is True
 
     def _user(
@@ -277,9 +279,9 @@ class ClaudeReader:
             elif kind in _PLACEHOLDERS:
                 yield Harness(text=_PLACEHOLDERS[kind], what="attachment", **where)
                 if injected is None and not of_agent and not where["inherited"]:
-                    self.preview = self.preview or _PLACEHOLDERS[kind]
+                    self.preview.show(_PLACEHOLDERS[kind], where["line"])
             elif kind != "text":
-                if kind not in _IGNORED_BLOCKS:
+                if kind not in CLAUDE_BLOCKS_IGNORED:
                     self.skipped[kind_name(kind, "block without type")] += 1
             elif not (text := string(block.get("text"))):
                 continue
@@ -299,13 +301,8 @@ class ClaudeReader:
             yield Agent(text="\n".join(typed), **where)
         elif typed:
             text = "\n".join(typed)
-            shown = request(text)
-            if (
-                not where["inherited"]
-                and shown
-                and (self.preview is None or self.preview.startswith("["))
-            ):
-                self.preview = shown
+            if not where["inherited"]:
+                self.preview.show(request(text), where["line"])
             yield Human(text=text, **where)
 
     def _call(self, block: dict[str, Any], where: dict[str, Any]) -> Call:
@@ -373,7 +370,7 @@ class ClaudeReader:
                 parts.append(
                     f"{string(block.get('title')) or ''} {string(block.get('url')) or ''}".strip()
                 )
-            elif kind not in _IGNORED_BLOCKS:
+            elif kind not in CLAUDE_BLOCKS_IGNORED:
                 self.skipped[kind_name(kind, "block without type")] += 1
         return "\n".join(part for part in parts if part)
 
@@ -409,7 +406,5 @@ def _agent_id(path: Path, first: dict[str, Any]) -> str | None:
 
 def _holds(path: Path, session_id: str) -> bool:
     """Whether any line belongs to that session. Only asked where name and first line differ."""
-    from .lines import Lines
-
     with Lines(path, line_limit=4 * 1024 * 1024) as lines:
         return any(found.value.get("sessionId") == session_id for found in lines)

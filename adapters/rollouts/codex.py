@@ -31,6 +31,7 @@ from ...domain.session import (
 from .base import (
     IMAGE,
     Head,
+    Preview,
     clean,
     digest,
     entries,
@@ -43,27 +44,19 @@ from .base import (
     updated_at,
 )
 from .harness import pieces, request
+from .kinds import (
+    CODEX_COMPLETED_IGNORED,
+    CODEX_EVENTS_IGNORED,
+    CODEX_IMAGE_BLOCKS,
+    CODEX_ITEMS,
+    CODEX_RECORDS,
+    CODEX_SHELLS,
+    CODEX_TEXT_BLOCKS,
+)
 from .lines import Found
 from .results import failed, result
 from .stamps import to_ms
 
-RECORDS = frozenset(
-    ["session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "token_usage_record", "inter_agent_communication", "inter_agent_communication_metadata", "retained_context", "security_risk_score", "realtime_item"]
-)
-ITEMS = frozenset(
-    ["message", "agent_message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output", "local_shell_call", "tool_search_call", "tool_search_output", "web_search_call", "image_generation_call", "compaction", "compaction_summary", "context_compaction", "additional_tools", "configuration_update", "compaction_trigger", "ghost_snapshot"]
-)
-_EVENTS_READ = frozenset(
-    ["user_message", "item_completed", "turn_aborted", "thread_rolled_back", "thread_settings_applied", "thread_goal_updated", "task_started", "turn_started", "mcp_tool_call_end"]
-)
-_EVENTS_IGNORED = frozenset(
-    ["agent_message", "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break", "token_count", "thread_name_updated", "context_compacted", "entered_review_mode", "exited_review_mode", "undo_completed", "task_complete", "turn_complete", "image_generation_end", "patch_apply_end", "injected_message", "error", "guardian_assessment", "web_search_end", "exec_command_end", "view_image_tool_call", "collab_agent_spawn_end", "collab_agent_interaction_end", "collab_waiting_end", "collab_close_end", "collab_resume_end", "dynamic_tool_call_request", "dynamic_tool_call_response", "warning", "stream_error", "turn_diff", "plan_update", "item_started", "background_event", "session_configured"]
-)
-_COMPLETED = frozenset(
-    ["UserMessage", "AgentMessage", "Reasoning", "CommandExecution", "FileChange", "McpToolCall", "WebSearch", "ContextCompaction", "Plan", "ImageView", "ImageGeneration", "HookPrompt", "CollabAgentToolCall", "DynamicToolCall", "EnteredReviewMode", "ExitedReviewMode", "Sleep", "SubAgentActivity"]
-)
-_TEXT_BLOCKS = frozenset({"input_text", "output_text", "text", "Text", "summary_text"})
-_IMAGE_BLOCKS = frozenset({"input_image", "image", "local_image", "output_image"})
 _SILENT_BLOCKS = {
     "input_audio": "[Audio]",
     "audio": "[Audio]",
@@ -73,9 +66,6 @@ _SILENT_BLOCKS = {
     "mention": "",
     "encrypted_content": "",
 }
-_SHELLS = frozenset(
-    ["exec_command", "shell", "shell_command", "local_shell", "local_shell_call", "container.exec", "unified_exec", "bash"]
-)
 _FETCHERS = {
     "web_search": "web_search",
     "web_fetch": "external_context",
@@ -91,6 +81,7 @@ _DECLINED = re.compile(
     r"(?:user )?(?:rejected|declined|cancell?ed|denied|blocked) (?:the )?MCP tool call\.?",
     re.IGNORECASE,
 )
+_BARE_META_FIELDS = frozenset({"instructions", "git", "cwd", "originator", "cli_version"})
 # How many typed texts wait for their twin. The twin follows at once; the rest is for steering.
 _TWINS_AWAITED = 16
 
@@ -100,7 +91,9 @@ def recognises(record: dict[str, Any]) -> bool:
     if _is_bare_meta(record):
         return True
     kind = record.get("type")
-    return isinstance(kind, str) and kind in RECORDS and isinstance(record.get("payload"), dict)
+    return (
+        isinstance(kind, str) and kind in CODEX_RECORDS and isinstance(record.get("payload"), dict)
+    )
 
 
 def names_thread(record: dict[str, Any]) -> bool:
@@ -110,12 +103,14 @@ def names_thread(record: dict[str, Any]) -> bool:
 
 
 def _is_bare_meta(record: dict[str, Any]) -> bool:
+    """The first line of 2025: the fields of a meta record, without an envelope around them."""
+    thread_id = record.get("id")
     return (
         "type" not in record
-        and isinstance(record.get("id"), str)
-        and _ID.fullmatch(record["id"]) is not None
+        and isinstance(thread_id, str)
+        and _ID.fullmatch(thread_id) is not None
         and to_ms(record.get("timestamp")) is not None
-        and not {"session_id", "thread_name", "text"} & record.keys()
+        and (bool(_BARE_META_FIELDS & record.keys()) or len(record) == 2)
     )
 
 
@@ -125,7 +120,7 @@ class CodexReader:
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
         self.meta: dict[str, Any] = {}
-        self.preview: str | None = None
+        self.preview = Preview()
         self.goal: str | None = None
         self._now_ms = now_ms
         self._named = _NAME.search(path.name)
@@ -192,7 +187,7 @@ class CodexReader:
             updated_at_ms=updated,
             forked_from=head.forked_from,
             parent=head.parent,
-            preview=self.preview or self.goal,
+            preview=self.preview.text or self.goal,
             archived=head.archived,
             memory_mode=self._mode,
         )
@@ -232,9 +227,9 @@ class CodexReader:
             elif not (self._bare and "record_type" in record):
                 self.skipped["record without type"] += 1
             return
-        if self._bare and payload is None and kind in ITEMS:
+        if self._bare and payload is None and kind in CODEX_ITEMS:
             kind, payload = "response_item", record
-        if kind not in RECORDS:
+        if kind not in CODEX_RECORDS:
             self.skipped[kind_name(kind, "record without type")] += 1
             return
         if not isinstance(payload, dict):
@@ -321,7 +316,7 @@ class CodexReader:
                 yield self._call(item, where)
             case "function_call_output" | "custom_tool_call_output" | "tool_search_output":
                 yield self._output(item, facts, where)
-            case str() if kind in ITEMS:
+            case str() if kind in CODEX_ITEMS:
                 pass
             case _:
                 self.skipped[kind_name(kind, "response_item without type")] += 1
@@ -396,17 +391,8 @@ class CodexReader:
         return Human(text=text, **where)
 
     def _show(self, text: str, where: dict[str, Any]) -> None:
-        """The preview is the first thing a person sent; a placeholder gives way to no later text,
-        as Codex shows it, but to text of the same message."""
-        if where["inherited"] or not text or self.kind in ("subagent", "internal"):
-            return
-        if self.preview is None or (
-            self.preview.startswith("[") and self._preview_line == where["line"]
-        ):
-            self.preview = text
-            self._preview_line = where["line"]
-
-    _preview_line = 0
+        if not where["inherited"] and self.kind not in ("subagent", "internal"):
+            self.preview.show(text, where["line"])
 
     def _notice_cwd(self, text: str) -> None:
         """In 2025 the working folder stood nowhere else than in the environment block."""
@@ -424,9 +410,9 @@ class CodexReader:
     def _block(self, block: dict[str, Any]) -> tuple[str, str]:
         """(text, placeholder) of one content block; an unknown one is counted by its name."""
         kind = block.get("type")
-        if kind in _TEXT_BLOCKS:
+        if kind in CODEX_TEXT_BLOCKS:
             return string(block.get("text")) or "", ""
-        if kind in _IMAGE_BLOCKS:
+        if kind in CODEX_IMAGE_BLOCKS:
             return "", IMAGE
         if isinstance(kind, str) and kind in _SILENT_BLOCKS:
             return "", _SILENT_BLOCKS[kind]
@@ -456,7 +442,7 @@ class CodexReader:
         changes: tuple[Change, ...] = ()
         if kind == "local_shell_call":
             command = _command(table(item.get("action")).get("command"))
-        elif name in _SHELLS:
+        elif name in CODEX_SHELLS:
             given = _parsed(raw)
             command = _command(given.get("cmd", given.get("command")))
         if name == "apply_patch":
@@ -549,7 +535,7 @@ class CodexReader:
             case "mcp_tool_call_end":
                 if server := filled(table(event.get("invocation")).get("server")):
                     self.polluting.setdefault(f"mcp:{server}")
-            case str() as kind if kind in _EVENTS_IGNORED:
+            case str() as kind if kind in CODEX_EVENTS_IGNORED:
                 pass
             case kind:
                 self.skipped[kind_name(kind, "event_msg without type")] += 1
@@ -566,7 +552,7 @@ class CodexReader:
                     self.polluting.setdefault(f"mcp:{server}")
             case "WebSearch":
                 self.polluting.setdefault("web_search")
-            case str() as kind if kind in _COMPLETED:
+            case str() as kind if kind in CODEX_COMPLETED_IGNORED:
                 pass
             case kind:
                 self.skipped[kind_name(kind, "item_completed without type")] += 1

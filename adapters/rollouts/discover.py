@@ -8,6 +8,7 @@ says why: a session that is passed over in silence looks like one that taught no
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from stat import S_ISDIR
 
 from .errors import Unreadable
 
@@ -36,9 +37,11 @@ def candidates(paths: Iterable[Path]) -> Iterator[tuple[Path, bool]]:
     seen: set[Path] = set()
     for path in paths:
         try:
-            is_folder = path.is_dir()
-        except OSError as error:
-            raise Unreadable(path, (error.strerror or str(error)).lower()) from error
+            is_folder = S_ISDIR(path.stat().st_mode)
+        except FileNotFoundError as error:
+            raise Unreadable(path, "there is no such file or folder") from error
+        except (OSError, ValueError) as error:
+            raise Unreadable(path, _reason(error)) from error
         for file in _under(path) if is_folder else (path,):
             key = file.absolute()
             if key not in seen:
@@ -60,4 +63,8 @@ def _under(folder: Path) -> Iterator[Path]:
 
 
 def _refuse(error: OSError) -> None:
-    raise Unreadable(Path(error.filename or "?"), (error.strerror or str(error)).lower()) from error
+    raise Unreadable(Path(error.filename or "?"), _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from ...application.ports import Failure
 
-class RolloutError(Exception):
+
+class RolloutError(Failure):
     """A transcript cannot be read. `why` is a reason, `advice` what to do about it."""
 
     advice = "nothing was changed"

@@ -21,7 +21,7 @@ import msgspec
 from ...domain.session import BadLine
 from .errors import Unreadable
 
-LINE_LIMIT_BYTES = 64 * 1024 * 1024
+LINE_LIMIT_BYTES = 48 * 1024 * 1024
 BAD_LINES_LISTED_MAX = 1_000
 
 _PIECE_BYTES = 256 * 1024
@@ -78,7 +78,7 @@ class Lines:
 
     def __iter__(self) -> Iterator[Found]:
         number, offset = 1, 0
-        held: list[bytes] = []
+        held = bytearray()  # The line so far, where it began in an earlier piece.
         held_bytes = 0
         for piece in self._pieces:
             if self._stop_after is not None and offset + held_bytes > self._stop_after:
@@ -88,29 +88,28 @@ class Lines:
                 length = held_bytes + end - start
                 if length > self._limit:
                     self.oversized += 1
+                elif held_bytes:
+                    held += piece[start:end]
+                    yield from self._objects(held, number, offset, ended=True)
                 else:
-                    held.append(piece[start:end])
-                    line = held[0] if len(held) == 1 else b"".join(held)
-                    held.clear()
-                    yield from self._objects(line, number, offset, ended=True)
-                    del line
-                held.clear()
-                held_bytes = 0
+                    yield from self._objects(piece[start:end], number, offset, ended=True)
+                if held_bytes:
+                    held, held_bytes = bytearray(), 0
                 number, offset, start = number + 1, offset + length + 1, end + 1
                 self.resume_offset = offset
             held_bytes += len(piece) - start
             if held_bytes <= self._limit:
-                held.append(piece[start:])
+                held += piece[start:]
             else:
-                held.clear()
+                held = bytearray()
         if held_bytes > self._limit:
             self.unfinished_tail = True
         elif held_bytes:
-            line = b"".join(held)
-            held.clear()
-            yield from self._objects(line, number, offset, ended=False)
+            yield from self._objects(held, number, offset, ended=False)
 
-    def _objects(self, line: bytes, number: int, offset: int, *, ended: bool) -> Iterator[Found]:
+    def _objects(
+        self, line: bytes | bytearray, number: int, offset: int, *, ended: bool
+    ) -> Iterator[Found]:
         """The objects of one line. `ended` is whether its LF was there."""
         try:
             whole = msgspec.json.decode(line)
@@ -126,7 +125,9 @@ class Lines:
         else:
             self.unfinished_tail = True
 
-    def _piecewise(self, line: bytes, number: int, offset: int, *, ended: bool) -> Iterator[Found]:
+    def _piecewise(
+        self, line: bytes | bytearray, number: int, offset: int, *, ended: bool
+    ) -> Iterator[Found]:
         """The slow way: padding, several objects on a line, bytes that are not UTF-8, half
         surrogates, or no JSON at all."""
         if not line.strip(_PADDING).removeprefix(_BOM).strip(_PADDING):
