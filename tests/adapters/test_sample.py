@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 from threadbook.adapters import sample
+from threadbook.adapters.offline import OfflineExtractor
 from threadbook.adapters.rollouts import items, survey
 from threadbook.adapters.sample import MADE_UP_PASSWORD, NotASampleFolder, write_sample
+from threadbook.application.ports import Extracted
+from threadbook.domain.redaction import redact_header, redact_item
 from threadbook.domain.session import Human, Survey
 
 NOW = 1_798_000_000.25
@@ -221,8 +224,8 @@ TYPED = {
     "Add discount codes to the checkout. A code takes a percentage off the basket.": (
         ("codex", "cli", "interactive", "lantern-shop"),
         [
-            "No, please don't round in the handler."
-            " Prices are whole cents until the receipt is printed.",
+            "No, please don't round in the handler,"
+            " prices stay whole cents until the receipt is printed.",
             "Thanks, that works. From now on always run make lint before you call something done.",
         ],
     ),
@@ -233,11 +236,11 @@ TYPED = {
             f" user=shop password={MADE_UP_PASSWORD}",
         ],
     ),
-    "What if the codes live in a table, so that the office can add one without a release?": (
+    "Move the codes into a table, so that the office can add one without a release.": (
         ("codex", "cli", "interactive", "lantern-shop"),
         [
-            "No, don't drop a table in the release that stops using it."
-            " Two versions of the shop run side by side for an hour.",
+            "No, don't drop a table in the release that stops using it,"
+            " two versions of the shop run side by side for an hour.",
         ],
     ),
     "Write the release notes for 1.8 into NOTES.md from the git log."
@@ -260,8 +263,8 @@ TYPED = {
     "Put a small map on the page of every trip.": (
         ("claude", "cli", "interactive", "gallery"),
         [
-            "No, don't load anything from other people's servers."
-            " Ship the few tiles we need with the site.",
+            "No, don't load anything from other people's servers,"
+            " ship the few tiles we need with the site.",
             "thanks, lovely",
         ],
     ),
@@ -322,3 +325,117 @@ def test_both_programs_work_in_the_gallery_which_has_no_remote(written):
         ("claude", "/home/sam/gallery", None),
         ("codex", "/home/sam/gallery", None),
     }
+
+
+# What the offline model keeps of each session, by the first words of its task: the quotes, what failed, the files. None: it teaches nothing.
+KEPT = {
+    "Add discount codes": (
+        [
+            "No, please don't round in the handler,"
+            " prices stay whole cents until the receipt is printed",
+            "From now on always run make lint before you call something done",
+        ],
+        [
+            "`pytest tests/test_checkout.py -q` failed"
+            " (exit 1: AssertionError: assert 1791.0 == 1791)"
+        ],
+        "app/discounts.py, app/checkout.py",
+    ),
+    "Invoices should go out": (
+        [
+            "Make sure test mails only go to the shared inbox,"
+            " user=shop password=[REDACTED_SECRET]",
+        ],
+        [
+            "`pip install weasyprint` failed (exit 1: externally-managed-environment);"
+            " afterwards `uv pip install weasyprint` passed"
+        ],
+        "app/invoices.py, tests/test_invoices.py, tests/conftest.py",
+    ),
+    "Move the codes into a table": (
+        [
+            "No, don't drop a table in the release that stops using it,"
+            " two versions of the shop run side by side for an hour"
+        ],
+        ["`alembic upgrade head` failed (exit 1: psycopg.errors.DependentObjectsStillExist"],
+        "migrations/0007_discount_codes.py",
+    ),
+    "Portrait photos come out sideways": (
+        [
+            "Never change gallery.json without asking me, the print shop reads the sizes in it",
+            "Always keep the copyright line of the photo when you write a thumbnail",
+        ],
+        ["`npm test` failed (exit 1: AssertionError: expected 300x400, got 400x300)"],
+        "src/thumbs.js",
+    ),
+    "What is the HTML entity": None,
+    "Put a small map": (
+        [
+            "No, don't load anything from other people's servers,"
+            " ship the few tiles we need with the site"
+        ],
+        [],
+        "src/map.js",
+    ),
+    "The build dies": (
+        [
+            "No, please don't delete the originals after a build, I print from them",
+            "From now on use webp for thumbnails and keep jpg for the downloads",
+        ],
+        ["`npm run build` failed (exit 134: "],
+        "scripts/build.js, src/thumbs.js",
+    ),
+}
+
+
+def extracted(written: list[Path]) -> dict[str, Extracted | None]:
+    """As phase 1 does it: the interactive sessions, redacted, then the offline model."""
+    found = {}
+    for path in written:
+        read = survey(path, now_ms=NOW_MS)
+        if read.header.kind == "interactive":
+            told = map(redact_item, items(path, now_ms=NOW_MS))
+            found[read.human_messages[0]] = OfflineExtractor().extract(
+                redact_header(read.header), told
+            )
+    return found
+
+
+def test_the_offline_model_keeps_what_was_said_what_failed_and_what_changed(written):
+    found = extracted(written)
+
+    assert len(found) == len(KEPT)
+    for first, output in found.items():
+        [kept] = [KEPT[start] for start in KEPT if first.startswith(start)]
+        if kept is None:
+            assert output is None
+            continue
+        quotes, failed, changed = kept
+        assert output is not None
+        assert re.findall(r'^- the user wrote "(.*)"$', output.raw_memory, re.MULTILINE) == quotes
+        assert re.findall(r"^- files changed: (.*)$", output.rollout_summary, re.MULTILINE) == [
+            changed
+        ]
+        failures = re.findall(r"^- (`.*` failed.*)$", output.rollout_summary, re.MULTILINE)
+        assert len(failures) == len(failed)
+        assert all(map(str.startswith, failures, failed))
+
+
+def test_nothing_is_learned_from_the_page_the_repository_the_agent_or_a_script(written):
+    everything = "".join(
+        f"{output.raw_memory}{output.rollout_summary}{output.rollout_slug}{output.evidence}"
+        for output in extracted(written).values()
+        if output is not None
+    )
+
+    assert MADE_UP_PASSWORD not in everything
+    for stranger in (
+        "certificate",  # the page that says "Remember: …", and the agent who mentions it
+        "Remember",
+        "Never push",  # AGENTS.md
+        "separate service",  # the agent's own idea
+        "past tense",  # typed for a script, in a session without a person
+        "default width",  # what the refused edit was for
+    ):
+        assert stranger not in everything
+        assert any(stranger in path.read_text() for path in written)
