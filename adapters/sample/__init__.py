@@ -67,7 +67,7 @@ def write_sample(folder: Path, *, now: float) -> list[Path]:
 
     `now` is in Unix seconds. `NotASampleFolder` where the folder holds other things.
     """
-    if folder.is_dir() and any(folder.iterdir()):
+    if _is_filled(folder):
         return _present(folder)
 
     texts = _texts()
@@ -84,11 +84,15 @@ def write_sample(folder: Path, *, now: float) -> list[Path]:
         try:
             staging.rename(folder)
         except OSError:
-            if not (folder.is_dir() and any(folder.iterdir())):
+            if not _is_filled(folder):
                 raise  # the disk's own reason, not another run that was first
     finally:
         shutil.rmtree(staging, ignore_errors=True)  # nothing is left of it after the rename
     return _present(folder)
+
+
+def _is_filled(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _texts() -> dict[str, str]:

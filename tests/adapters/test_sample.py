@@ -1,5 +1,6 @@
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -173,6 +174,17 @@ def test_samples_of_two_days_share_no_codex_thread(tmp_path, written):
     assert ids.isdisjoint(meta(path)["id"] for path in rollouts(other))
 
 
+def test_runs_at_once_at_different_times_leave_one_sample(tmp_path):
+    nows = [NOW + second for second in range(8)]
+
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        each = list(pool.map(lambda now: write_sample(tmp_path / "sample", now=now), nows))
+
+    assert [len(written) for written in each] == [8] * 8
+    assert all(written == each[0] for written in each)
+    assert [path.name for path in tmp_path.iterdir()] == ["sample"]
+
+
 def test_an_empty_folder_is_filled(tmp_path):
     (tmp_path / "sample").mkdir()
 
@@ -327,7 +339,8 @@ def test_both_programs_work_in_the_gallery_which_has_no_remote(written):
     }
 
 
-# What the offline model keeps of each session, by the first words of its task: the quotes, what failed, the files. None: it teaches nothing.
+# What the offline model keeps of each session, by the first words of its task: the quotes, what
+# failed, the files. None: it teaches nothing.
 KEPT = {
     "Add discount codes": (
         [
