@@ -10,7 +10,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from .selection import Output, cutoff_at, day, last_needed
+from .refusals import clock
+from .selection import Output, cutoff_at, last_needed
 from .thread import Thread
 
 HOUR_MS = 3_600_000
@@ -195,15 +196,16 @@ def idle(
 
 
 def live_output(output: Output) -> Gate:
-    why = f"it has an output, read as the session was on {day(output.source_updated_at)}"
+    why = f"it has an output, read as the session was at {clock(output.source_updated_at)}"
     return Gate(name="live_output", passed=True, why=why)
 
 
 def recent(output: Output, *, now: float, limits: Limits) -> Gate:
     cutoff = cutoff_at(int(now), max_unused_days=limits.max_unused_days)
     needed = last_needed(output)
-    verb = "not cited yet, counted from" if output.last_usage is None else "last cited on"
-    why = f"{verb} {day(needed)}; at most {limits.max_unused_days} d are kept in selection"
+    verb = "not cited yet, counts from" if output.last_usage is None else "last cited"
+    ago = span((int(now) - needed) * 1000)
+    why = f"{verb} {ago} ago; at most {limits.max_unused_days} d are selected"
     return Gate(name="recent", passed=needed >= cutoff, why=why)
 
 

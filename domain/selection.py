@@ -7,11 +7,11 @@ it is given, so that the same question can be asked of any moment.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from .events import Input, Mode, Selected
+from .refusals import clock
 
 DAY_S = 86_400
 
@@ -88,8 +88,8 @@ def is_selectable(output: Output, *, cutoff: int) -> bool:
 def why_not(output: Output, *, cutoff: int) -> str:
     if output.mode != "enabled":
         return f"memory mode is {output.mode}"
-    verb = "counted from" if output.last_usage is None else "last used on"
-    return f"{verb} {day(last_needed(output))}, before the cutoff of {day(cutoff)}"
+    verb = "counted from" if output.last_usage is None else "last used"
+    return f"{verb} {clock(last_needed(output))}, before the cutoff of {clock(cutoff)}"
 
 
 def is_prunable(output: Output, *, cutoff: int) -> bool:
@@ -126,7 +126,3 @@ def snapshot(read: Iterable[Input], *, held: Mapping[str, int]) -> tuple[Selecte
         )
         for each in read
     )
-
-
-def day(at: int) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"
