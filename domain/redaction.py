@@ -16,7 +16,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from .redaction_rules import RULES, Rule
+from .redaction_labels import LABELS
+from .redaction_places import PLACES
+from .redaction_rules import Rule
+from .redaction_tokens import PRIVATE_KEY, TOKENS
 from .redaction_values import HIDDEN, is_secret, is_strong, read, whole
 from .session import (
     Agent,
@@ -32,6 +35,7 @@ from .session import (
 )
 
 MARKER = "[REDACTED_SECRET]"
+RULES: tuple[Rule, ...] = (*TOKENS, PRIVATE_KEY, *LABELS, *PLACES)
 WINDOW = 64 * 1024
 LONGEST_ANCHOR = max(len(anchor) for rule in RULES for anchor in rule.anchors)
 LOOK_BACK = 160
@@ -122,14 +126,16 @@ def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:
         return
     if rule.each:
         for part in rule.each.finditer(view, match.start(), match.end()):
-            yield *part.span("s"), judged(rule, part["s"], quoted=False)
+            yield *part.span("s"), judged(rule, part["s"], quoted=True)
         yield match.end(), match.end(), False
     elif "s" in rule.pattern.groupindex and match["s"] is not None:
         start, end = match.span("s")
-        if rule.family is None or judged(rule, match["s"], quoted=True):
-            yield start, end, True
+        quoted = start > 0 and view[start - 1] in "\"'`"
+        yield start, end, rule.family is None or judged(rule, match["s"], quoted=quoted)
     elif value := read(view, match.end()):
         start, end, quoted = value
+        if not quoted and '"' in match[0] and view[start:end].isdigit():
+            return  # A number of a JSON record, which would not be one any more.
         if judged(rule, view[start:end], quoted=quoted):
             yield start, end if quoted else whole(view, start, end), True
 

@@ -18,12 +18,13 @@ HIDDEN = "\0"
 # A bare value ends before what separates it from its neighbour: a next parameter, a next key of
 # a connection string, the escape of a string that holds it.
 BARE = re.compile(
-    r"""(?:[^\s"'`<>,;&|\\\0\x1b]
+    r"""(?:[^\s"'`<>,;&|\\\0\x1b。、\uff0c\uff1b「」\uff09]
         | &(?!&|amp;|[\w.\[\]%-]{1,40}=|\s|$)
         | ,(?![\s"'}\]]|[\w.-]{1,40}[=:]|$)
         | ;(?![\s;"'}]|[\w.\ -]{1,40}=|$)
         | \|(?![\s|]|$)
         | \\(?![nrtu"'`\\]|\r|\n)
+        | \\u(?!00[0-7])[0-9A-Fa-f]{4}
         | (?<=\w)'(?=\w)
     )+""",
     re.X,
@@ -41,7 +42,7 @@ INSIDE = {
 PLACEHOLDER = re.compile(
     r"""your[_\ -]|_here$|placeholder|redacted|example|change_?-?me|dummy|\.\.\.|…|\*\*\*|xxxx
       | ^(?:none|null|nil|true|false|undefined|default|required|optional|todo|tbd|n/a|empty|unset)\b
-      | ^(?:my|the|some|insert|replace|enter|use|see|ask)[_\ -]
+      | ^(?:my|the|some|insert|replace|enter|use|see|ask)[_-]
       | ^(?:user|username|password|passwd|pass|pw|pwd|secret|token|key|apikey|postgres|root|admin
             |string|mysecret|mypassword|mytoken)$""",
     re.X,
@@ -54,12 +55,14 @@ REFERENCE = re.compile(
     re.X,
 )
 CODE = re.compile(
-    r"""^[A-Za-z_$][\w$]*(?:[?!]?\.[A-Za-z_$][\w$]*)*[\(\[]
-      | ^[A-Za-z_$][\w$]{0,31}(?:[?!]?\.[A-Za-z_$][\w$]{0,31})+;?$
+    r"""^[!~]?[A-Za-z_$][\w$]*(?:[?!]?\.[A-Za-z_$][\w$]*)*[\(\[]
+      | ^[!~]?[A-Za-z_$][\w$]{0,47}(?:[?!]?\.[A-Za-z_$][\w$]{0,47})+;?$
       | ^(?:new|await|async|lambda|return|function|not|and|or)$
       | ^\w+=>""",
     re.X,
 )
+# After a label at the very end of a string, its closing quote looks like an opening one.
+BETWEEN = re.compile(r"\s*[,:;})\]+]")
 ADDRESS = re.compile(r"^[a-z][a-z0-9+.-]{1,20}://", re.I)
 PATH = re.compile(
     r"^(?:~|\.{1,2}|[A-Za-z]:)?(?:[\\/][\w.@-]{0,40}){1,20}$|^[\w.-]+(?:/[\w.-]+)+\.[a-z]{1,5}$"
@@ -73,8 +76,8 @@ UUID = re.compile(r"^\{?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\}?$", re.I)
 DIGEST = re.compile(r"^(?:[0-9a-f]{7,10}|[0-9a-f]{40}|[0-9a-f]{64})$")
 LABEL_WORD = re.compile(r"passw|secret|token|kennwort|api_?-?key|credential|contrase|senha", re.I)
 WORDS = re.compile(r"^[A-Za-z]{1,16}(?:[_-][A-Za-z]{1,16})*$")
-NUMBERED_WORDS = re.compile(r"^[A-Za-z]{2,16}\d{0,2}(?:[_-](?:[A-Za-z]{1,16}\d{0,2}|\d{1,2}))*$")
-CAMEL = re.compile(r"^[A-Za-z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,})*(?:[A-Z]{1,4})?\d{0,2}$")
+NUMBERED_WORDS = re.compile(r"^[A-Za-z]{1,16}\d{0,2}(?:[_-](?:[A-Za-z]{1,16}\d{0,2}|\d{1,2}))*$")
+CAMEL = re.compile(r"^_?[A-Za-z]?[a-z]+(?:[A-Z]{1,4}[a-z]{2,})*(?:[A-Z]{1,4})?\d{0,2}$")
 SENTENCE = re.compile(
     r"\b(?:must|enter|your|least|the|characters?|is|are|required|minimum|invalid|should|cannot"
     r"|please|with|for|not|too|muss|darf|der|die|das|mindestens)\b",
@@ -107,7 +110,7 @@ def trimmed(view: str, start: int, end: int) -> int:
     while end > start:
         last = view[end - 1]
         closes = {")": "(", "]": "[", "}": "{"}.get(last)
-        if last in ".,:;*" or (closes is not None and view.find(closes, start, end) < 0):
+        if last in ".,:;*{(" or (closes is not None and view.find(closes, start, end) < 0):
             end -= 1
         else:
             break
@@ -117,20 +120,24 @@ def trimmed(view: str, start: int, end: int) -> int:
 def is_secret(value: str, family: Family, *, quoted: bool = False) -> bool:
     if len(value) < (4 if family == "sure" else 5 if family == "pass" else 8):
         return False
+    if quoted and BETWEEN.match(value):
+        return False
     if len(set(value)) < 4 or PLACEHOLDER.search(value.lower()) or REFERENCE.search(value):
         return False
     if family == "sure":
         return True
-    if ADDRESS.match(value) or UUID.match(value) and family == "pass":
+    if ADDRESS.match(value) or (UUID.match(value) and family == "pass"):
         return False
     if " " in value:
         return family == "pass" and is_phrase(value)
     if not quoted and CODE.search(value):
         return False
-    if (PATH.match(value) or family == "token" and NAME_PATH.match(value)) and not is_random(value):
+    if (PATH.match(value) or (family == "token" and NAME_PATH.match(value))) and not is_random(
+        value
+    ):
         return False
     if NUMBER.match(value):
-        return family == "pass" and value.isdigit() and 6 <= len(value)
+        return family == "pass" and value.isdigit() and len(value) >= 6
     if DATE.match(value) or VERSION.match(value):
         return False
     return not is_weak(value, family, quoted)
@@ -165,9 +172,9 @@ def is_weak(value: str, family: Family, quoted: bool) -> bool:
 
 def is_strong(value: str) -> bool:
     """Random enough to be a password where only a sentence says so."""
-    letters = any(c.isalpha() for c in value)
-    digits = any(c.isdigit() for c in value)
-    signs = any(not (c.isalnum() or c in "_-./:") for c in value)
+    letters = any(c.isascii() and c.isalpha() for c in value)
+    digits = any(c.isascii() and c.isdigit() for c in value)
+    signs = any(c.isascii() and not (c.isalnum() or c in "_-./:") for c in value)
     return (
         letters and (digits or signs) and (signs or mixed(value) or not re.search("[_./:-]", value))
     )
