@@ -17,7 +17,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 # These prepare the shell and run nothing of their own.
-_PREPARATION = _words("cd pushd popd export set source .")
+_PREPARATION = _words("cd pushd popd export set source . exit")
 
 # Words before the program that do not change what runs.
 _WRAPPERS = frozenset({"sudo", "env", "time", "nice", "nohup", "command", "exec", "stdbuf"})
@@ -102,8 +102,11 @@ def read(line: str) -> Command:
         return Command(masked=True)
     steps: list[Words] = []
     last_operator = ""
+    said_by_hand = False
     for operator, words in pieces:
         step = _program(words)
+        # `exit 0` behind a command says nothing about the command.
+        said_by_hand = step[:1] == ("exit",)
         if step and step[0] not in _PREPARATION:
             steps.append(step)
             last_operator = operator
@@ -113,7 +116,8 @@ def read(line: str) -> Command:
     return Command(
         steps=tuple(steps),
         name=_name(last),
-        masked=(last_operator in ("|", "|&") and last[0] in _MASKS and "pipefail" not in line)
+        masked=said_by_hand
+        or (last_operator in ("|", "|&") and last[0] in _MASKS and "pipefail" not in line)
         or last_operator == "||"
         or (last_operator == ";" and last[0] in _MASKS and len(steps) > 1)
         or line.endswith("&"),

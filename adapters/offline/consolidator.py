@@ -11,7 +11,6 @@ then an index, within the budget; when it is too long, index lines go first, wis
 lines only, and it says how many went.
 """
 
-# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime

@@ -7,8 +7,9 @@ that something does not work ends with its session; it decides the outcome and i
 
 What is not prose is dropped before any cue is tried: fences, quotations, logs, code, tables, and
 whatever follows `the log says:`. A question asks, and a report of what somebody else says is not
-the person's own word; neither is kept, whatever cue it holds. How right the lists are was measured
-on sentences that they were not written from: tests/adapters/offline/second_set.py.
+the person's own word; neither is kept, whatever cue it holds. How right the lists are was
+measured on sentences that they had not seen: 12 of 23 hits, and after mending 17 of 32 on a further
+set that is half traps (tests/adapters/offline/typed.py). So a kept line is a quote, and no rule.
 """
 
 # ruff: noqa: RUF001 - the punctuation of other languages is meant.
@@ -83,6 +84,12 @@ _IDLE = re.compile(
     r"|i don'?t (?:know|mind|care|think)|always (?:good|nice|happy|fun)\b)",
     _I,
 )
+# It says itself that it does not last.
+_FOR_NOW = re.compile(
+    r"\b(?:yet|for now|right now|this time|for the moment|today|let me|wait)\b|\bfirst$"
+    r"|^no,? go back",
+    _I,
+)
 _FILLER = re.compile(
     r"^(?:(?:please|pls|also|and|but|so|then|ok(?:ay)?|yes|yeah|well|oh|hey|btw|just|again|no|nope)\b"
     r"[\s,]*)+",
@@ -93,12 +100,24 @@ _CLAUSE = re.compile(r"[,;:]\s+|\s+[–—-]+\s+|\s+(?:and|but|so|then)\s+|[、�
 # Words that say that a wish lasts. They count in the first message too, because nobody states a
 # default as the task of the moment.
 _LASTS = re.compile(
-    r"^(?:always|never) (?:ever )?[a-z]+|^(?:make|be) sure\b|^remember (?:to|that)\b"
+    r"^(?:make|be) sure\b|^remember (?:to|that)\b"
     r"|^keep in mind\b"
-    r"|^don'?t (?:ever|forget)\b|^(?:by default|every time|each time|whenever)\b"
+    r"|^don'?t (?:ever|forget)\b|^by default\b|^(?:every time|each time|whenever) you\b"
     r"|^i(?:'d| would)? (?:really |strongly |always )?(?:prefer|hate|dislike)\b"
-    r"|^i (?:don'?t|do not|never) (?:want|like)\b"
-    r"|^we (?:always|never|only|don'?t|do not)\b",
+    r"|^i(?:'d| would) rather (?:have|use|keep|see|not)\b"
+    r"|^i (?:don'?t|do not|never) want\b"
+    r"|^we (?:always|never|only)\b"
+    # `we don't have that yet` tells how things are; these tell how things are done.
+    r"|^we (?:don'?t|do not) (?:use|want|do|allow|support|write|commit|add|ship|touch|push|mock)\b",
+    _I,
+)
+# `always` opens a wish; inside a sentence it does so before a verb only (`always visible`).
+_ALWAYS = re.compile(r"^(?:always|never) (?:ever )?(?!seen|been|had|heard|knew|used to)[a-z]+", _I)
+_ALWAYS_DO = re.compile(
+    r"^(?:always|never) (?:ever )?(?:use|run|ask|keep|check|write|make|add|put|call|include|start"
+    r"|stop|update|commit|push|merge|rebase|squash|test|format|lint|answer|reply|document|read|do|create"
+    r"|return|name|change|edit|touch|delete|remove|rename|log|mock|import|install|assume|guess|skip"
+    r"|plain)\b",
     _I,
 )
 _LASTS_ANYWHERE = re.compile(
@@ -122,19 +141,28 @@ _LASTS_ELSEWHERE = re.compile(
 )
 # After the first message: what sets the agent right.
 _SETS_RIGHT = re.compile(
-    r"^(?:do not|don'?t|stop|quit|avoid) [a-z]+"
+    r"^(?:do not|don'?t|avoid) (?!you\b)[a-z]+|^(?:stop|quit) [a-z]+ing\b"
     r"|^i (?:want|need|expect) (?:you|it|them|the \w+) to\b"
-    r"|^you (?:have to|must|should(?:n'?t| not)?|forgot|missed|skipped|ignored|misunderstood|broke"
+    r"|^you (?:have to|must(?! be\b)|should(?:n'?t| not)?(?! (?:see|find|be|get|have|know)))\b"
+    r"|^you (?:forgot|missed|skipped|ignored|misunderstood|broke"
     r"|deleted|removed|overwrote|didn'?t|did not|don'?t need)\b"
     r"|^(?:like|as) i (?:asked|said|told)\b"
-    r"|^i (?:(?:never|already|just) )?(?:said|asked|told|meant)\b"
-    r"|^(?:that|this|it)(?:'s| is|’s| was) (?:not|wrong|incorrect|never)\b"
-    r"|^(?:that|this|it) isn'?t\b"
-    r"|^(?:it|that|this|they|we|you|the \w+) already\b"
-    r"|^(?:use|keep|put|call|name|write|make|do|run|take|leave|work)\b.*"
+    r"|^i (?:(?:never|already) )?(?:said|asked|told|meant)\b"
+    r"|^(?:that|this|it)(?:'s|’s| is| was) (?:the )?"
+    r"(?:wrong (?!in\b)|incorrect|old|outdated|deprecated|never)\b"
+    r"|^(?:that|this|it)(?:(?:'s|’s| is| was) not| isn'?t) (?:an?|the|what|how|where|right|correct"
+    r"|true|needed|necessary|allowed|supported|our|my)\b"
+    r"|^(?:it|that|this|they|we|you|the \w+) already (?!looks?\b|feels?\b|seems?\b|better\b)"
+    r"|^there(?:'s|’s| is| are) already\b|^let'?s not (?!worry|forget|go)\b"
+    r"|^(?:use|keep|call|name|write|do|run|leave|work)\b.*"
     r"(?:\binstead\b|\brather than\b|, not\b|\bas (?:it )?is\b|\balone\b)"
-    r"|^wrong \w+|^actually\b|^(?:das|es) ist (?:nicht|falsch|kein\w*)\b|ではなく|而不是",
+    r"|^wrong \w+"
+    r"|^(?:das|es) ist (?:nicht|falsch|kein\w*)\b|ではなく|而不是",
     _I,
+)
+# A fact with what it is not: `it is called workspace, not project`.
+_CONTRAST = re.compile(
+    r"\b(?:is|are|has|have|goes|lives|belongs|means)\b[^,]*, not\b|'s\b[^,]*, not\b", _I
 )
 _NO = re.compile(r"^(?:no|nope|nein)\s*[,.!:;–—-]+\s*(?P<rest>.{12,})", _I)
 
@@ -203,16 +231,18 @@ def kind(sentence: str, *, first: bool = False, refusal: bool = False) -> Kind |
     if (
         _LASTS_ANYWHERE.search(sentence)
         or _LASTS_ELSEWHERE.search(sentence)
-        or any(_LASTS.match(clause) for clause in clauses)
+        or _ALWAYS.match(_FILLER.sub("", sentence))
+        or any(_LASTS.match(clause) or _ALWAYS_DO.match(clause) for clause in clauses)
     ):
         return "said"
-    if first or is_fault(sentence) or is_thanks(sentence):
+    if first or is_fault(sentence) or is_thanks(sentence) or _FOR_NOW.search(sentence):
         return None
     plain = _FILLER.sub("", sentence)
     if (
         refusal
         or blame
         or _NO.match(sentence)
+        or _CONTRAST.search(sentence)
         or _SETS_RIGHT.search(plain)
         or any(_SETS_RIGHT.search(clause) for clause in clauses)
     ):

@@ -4,7 +4,6 @@ The same session gives the same bytes. A session that teaches nothing gives noth
 commands, questions and thanks teach nothing.
 """
 
-# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
 import json
 from collections.abc import Iterable
 

@@ -6,7 +6,6 @@ sentence of anybody's opinion. Parsing takes raw memories of other writers too: 
 place it leaves out, and it never adds a word.
 """
 
-# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -210,7 +209,7 @@ def _outcome(
             return ("fail" if check is False else "uncertain"), tuple(said), word
         return ("partial" if check is False else "success"), tuple(said), word
     if check is None:
-        return "uncertain", ("no test run counted, no last word from the user",), None
+        return "uncertain", ("no test result, no last word from the user",), None
     return ("success" if check else "fail"), tuple(said), None
 
 

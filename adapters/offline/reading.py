@@ -7,7 +7,7 @@ What is no evidence never gets in: text of a program or of another agent, the as
 copied history. A turn that was taken back is dropped with everything in it.
 """
 
-# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
+import re
 from collections import Counter
 from collections.abc import Iterable
 
@@ -27,6 +27,8 @@ from .cues import Kind
 from .runs import Run
 
 _PENDING_MAX = 1_000
+_RUNNING = re.compile(r"\brunning with session id:? (\w+)", re.IGNORECASE)
+_PROCESS = re.compile(r'"session_id"\s*:\s*"?(\w+)')
 
 
 class Typed(Struct, frozen=True, kw_only=True):
@@ -111,6 +113,8 @@ def read(items: Iterable[AnyItem]) -> Reading:
     turns = [Turn()]
     continued = False
     pending: dict[str | None, tuple[Turn, Call, Run | None]] = {}
+    # A command that outlives its call is asked again by the number it was given.
+    running: dict[str, tuple[Turn, Run]] = {}
     order = 0
     for item in items:
         match item:
@@ -137,8 +141,14 @@ def read(items: Iterable[AnyItem]) -> Reading:
                 pending[item.call_id] = (turns[-1], item, run)
                 if run:
                     turns[-1].runs.append(run)
+            case Call(name="write_stdin") if asked := running.get(_process(item.arguments)):
+                pending[item.call_id] = (asked[0], item, asked[1])
             case Output() if item.call_id in pending:
-                _settle(*pending.pop(item.call_id), item)
+                turn, call, run = pending.pop(item.call_id)
+                if run and (process := _RUNNING.search(item.text[:500])):
+                    running[process[1]] = (turn, run)
+                else:
+                    _settle(turn, call, run, item)
             case _:
                 pass
     return Reading(turns=tuple(turns), continued=continued)
@@ -181,6 +191,11 @@ def _marked(message: Human) -> list[Typed]:
     return found
 
 
+def _process(arguments: str) -> str:
+    asked = _PROCESS.search(arguments[:2_000])
+    return asked[1] if asked else ""
+
+
 def _only_patches(call: Call) -> bool:
     """A patch that was handed to a shell is an edit, and no command."""
     return bool(call.changes) and (call.command or "").lstrip().startswith("apply_patch")
@@ -192,9 +207,9 @@ def _settle(turn: Turn, call: Call, run: Run | None, output: Output) -> None:
     if good is not False and not refused:
         # A tool that returns without a word of failure has changed what it was asked to.
         turn.edits += changes.edits(call)
-    if run is None:
+    if run is None or not any(r.order == run.order for r in reversed(turn.runs)):
         return
-    at = next(i for i, r in enumerate(turn.runs) if r is run)
+    at = next(i for i in reversed(range(len(turn.runs))) if turn.runs[i].order == run.order)
     if refused:
         del turn.runs[at]
         return

@@ -5,7 +5,6 @@ that no person refused. What passed afterwards is told as a sequence and never a
 line later on, or within twelve runs another line that `commands.answers` accepts.
 """
 
-# ruff: noqa: TID251 (relative, so one copy: the rule takes it for absolute).
 import re
 from collections.abc import Sequence
 
