@@ -13,6 +13,14 @@ from ..domain.session import AnyItem, Header
 Clock = Callable[[], float]  # Unix seconds.
 
 
+class Failure(Exception):
+    """Something outside could not do it. The message says what, and what to do about it."""
+
+
+class NoLongerASession(Failure):
+    """A file can be read, and what it holds is no session."""
+
+
 class Conflict(Exception):
     """Somebody else appended first. Read again, then decide again."""
 

@@ -84,6 +84,8 @@ OF_SCOPE = "WHERE scope = :scope AND registered = 1 ORDER BY thread_id"
 
 OF_ROOT = "WHERE root = :root AND registered = 1 ORDER BY thread_id"
 
+EVERY = "ORDER BY registered DESC, updated_at_ms DESC, thread_id DESC"
+
 NEWEST_FIRST = "WHERE registered = 1 ORDER BY updated_at_ms DESC, thread_id DESC"
 
 

@@ -23,7 +23,9 @@ class Context(Struct, kw_only=True):
     now: float | None = None
     json: bool = False
 
-    def open(self, *, create: bool = False, sample: bool = False, **flags: Any) -> "Memory":
+    def open(
+        self, *, create: bool = False, sample: bool = False, check: bool = True
+    ) -> "Memory":
         from ..memory import Memory
 
         return Memory.open(
@@ -32,7 +34,8 @@ class Context(Struct, kw_only=True):
             config=self.config,
             create=create,
             sample=sample,
-            flags=flags,
+            check=check,
+            from_cli=True,
         )
 
     def clock(self) -> float:
@@ -47,7 +50,7 @@ class Context(Struct, kw_only=True):
             lines()
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType[float]):
     name = "RFC3339"
 
     def convert(
@@ -62,7 +65,7 @@ class Moment(click.ParamType):
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-class Place(click.ParamType):
+class Place(click.ParamType[int | float]):
     """A position of the log, or a time."""
 
     name = "POSITION|TIME"
@@ -90,7 +93,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     @click.pass_context
-    def merged(click_context: click.Context, **given: Any) -> Any:
+    def merged(click_context: click.Context, /, **given: Any) -> Any:
         context = click_context.find_object(Context) or Context()
         click_context.obj = context
         context.home = given.pop("home") or context.home

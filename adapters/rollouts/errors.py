@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ...application.ports import Failure
+from ...application.ports import Failure, NoLongerASession
 
 
 class RolloutError(Failure):
@@ -16,7 +16,7 @@ class RolloutError(Failure):
         self.why = why
 
 
-class NotASession(RolloutError):
+class NotASession(RolloutError, NoLongerASession):
     """The file was read, and none of its first records names a session."""
 
     advice = (

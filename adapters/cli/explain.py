@@ -1,0 +1,32 @@
+"""`threadbook explain`: why a session is in or out."""
+
+import click
+import msgspec
+
+from .common import Context, Place, options
+
+
+@click.command(name="explain")
+@options
+@click.argument("thread_id", metavar="ID")
+@click.option("--at", type=Place(), help="As of this position or time.")
+def command(context: Context, thread_id: str, at: int | float | None) -> None:
+    """Why a session is in or out of its memory folder, since when, and because of which event.
+
+    At an earlier position, now is the time that position was recorded.
+    """
+    with context.open() as memory:
+        told = memory.explain(thread_id, at=at)
+
+    def lines() -> None:
+        click.echo(f"{told.thread_id} at position {told.position}: {told.verdict}")
+        for gate in told.gates:
+            click.echo(f"  {'pass' if gate.passed else 'STOP'}  {gate.name}: {gate.why}")
+        if told.rank is not None:
+            click.echo(f"  rank {told.rank}")
+        for why in told.waiting:
+            click.echo(f"  waiting: {why}")
+        positions = ", ".join(str(position) for position in told.events)
+        click.echo(f"  events: {positions or 'none'}   (threadbook log shows them)")
+
+    context.show(msgspec.to_builtins(told), lines)

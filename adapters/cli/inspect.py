@@ -1,0 +1,40 @@
+"""`threadbook inspect rollout`: one session file as Threadbook reads it."""
+
+from pathlib import Path
+
+import click
+
+from .common import Context, options
+
+
+@click.group(name="inspect")
+def command() -> None:
+    """Look at one session file as Threadbook reads it."""
+
+
+@command.command(name="rollout")
+@options
+@click.argument("file", type=click.Path(path_type=Path))
+def rollout(context: Context, file: Path) -> None:
+    """What Threadbook reads in a session file. Nothing is stored, and no home is needed."""
+    from ..wiring import inspect_rollout
+
+    told = inspect_rollout(file, now=context.now)
+
+    def lines() -> None:
+        thread = told["thread"]
+        click.echo(f"{thread['thread_id']}  {thread['kind']} ({thread['source']})  {thread['scope']}")
+        click.echo(f"{thread['started_at']} to {thread['updated_at']}  in {thread['cwd'] or '-'}")
+        click.echo(f"{told['records']} records, {len(told['bad_lines'])} bad lines")
+        for bad in told["bad_lines"]:
+            click.echo(f"  line {bad['line']} at byte {bad['offset']}: {bad['reason']}")
+        for kind, count in sorted(told["skipped"].items()):
+            click.echo(f"  skipped {count} x {kind}")
+        for text in told["human_messages"]:
+            click.echo(f"  > {text.strip().splitlines()[0] if text.strip() else ''}")
+        if told["unfinished_tail"]:
+            click.echo("  the last line is still being written")
+        if told["polluting"]:
+            click.echo(f"  touched by outside text: {', '.join(told['polluting'])}")
+
+    context.show(told, lines)

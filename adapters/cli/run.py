@@ -1,0 +1,136 @@
+"""`threadbook run`: sessions in, memory folders out."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from .common import Context, options
+
+if TYPE_CHECKING:
+    from ...application.reports import RunReport
+
+ALL_OLDER = -1
+
+
+@click.command(name="run")
+@options
+@click.option(
+    "--sessions",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A session file or a folder of them; may be repeated.  [default: ~/.codex, ~/.claude]",
+)
+@click.option("--sample", is_flag=True, help="Use the sessions that come with Threadbook.")
+@click.option(
+    "--backfill",
+    type=click.IntRange(min=1),
+    is_flag=False,
+    flag_value=ALL_OLDER,
+    metavar="[N]",
+    help="Read sessions older than the age limit too, the newest N of them or all.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+def command(
+    context: Context,
+    sessions: tuple[Path, ...],
+    sample: bool,
+    backfill: int | None,
+    dry_run: bool,
+) -> None:
+    """Read new sessions and bring the memory folders up to date.
+
+    Sessions are only ever read. Those that ended at least 6 hours and at most 10 days ago are
+    extracted; `--backfill` lifts the second limit.
+    """
+    if sample and sessions:
+        raise click.UsageError("--sample brings its own sessions; drop --sessions")
+    with stoppable(), context.open(create=True, sample=sample) as memory:
+        with progress(context) as told:
+            report = memory.run(
+                sessions=sessions or None, backfill=backfill, dry_run=dry_run, progress=told
+            )
+        context.show(msgspec.to_builtins(report), lambda: print_report(report, sample))
+    if report.all_failed:
+        raise SystemExit(3)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM stops as Ctrl-C does, so that leases are given back."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on a terminal, nothing elsewhere. Called with (what, done, of)."""
+    if context.json or not click.get_text_stream("stderr").isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def told(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=of)
+            bars.update(tasks[what], completed=done, total=of)
+
+        yield told
+
+
+def print_report(report: "RunReport", sample: bool) -> None:
+    stage1 = report.stage1
+    would = "would be " if report.dry_run else ""
+    click.echo(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
+    if stage1.claimed or report.dry_run:
+        click.echo(
+            f"{stage1.claimed} {would}read: {stage1.succeeded} taught something, "
+            f"{stage1.no_output} nothing, {stage1.failed} failed"
+            if not report.dry_run
+            else f"{stage1.claimed} would be read"
+        )
+    for path in report.unreadable:
+        click.echo(f"not read: {path}")
+    for kind, count in sorted(report.skipped_lines.items()):
+        click.echo(f"skipped {count} x {kind}")
+    for root in report.phase2:
+        changes = f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
+        click.echo(f"{root.scope}: {root.status} ({changes})")
+        if root.reason:
+            click.echo(f"  {root.reason}")
+        for edit in root.edits:
+            click.echo(f"  your edit was kept: {edit}")
+        click.echo(f"  {root.path}")
+    for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
+        click.echo(f"{count} waiting: {why}")
+    if not report.sessions:
+        click.echo("no sessions here; `threadbook run --sample` shows what it does with some")
+    elif not report.phase2 and not report.dry_run:
+        click.echo("every memory folder is up to date")
+    if sample:
+        for root in report.phase2:
+            print_first_lines(Path(root.path))
+
+
+def print_first_lines(root: Path) -> None:
+    summary = root / "memory_summary.md"
+    if summary.exists():
+        click.echo(f"\n{summary}")
+        for line in summary.read_text(encoding="utf-8").splitlines()[:24]:
+            click.echo(f"  {line}")

@@ -1,0 +1,44 @@
+"""Export: the memory folders as plain files somewhere else, from the log and not from the disk."""
+
+from pathlib import Path
+
+from ..application.ports import Failure
+from ..application.roots import Root, published, roots, wanted
+from ..application.surroundings import Surroundings
+from ..domain.refusals import Refused
+from ..domain.scope import folder_name
+
+
+class NotEmpty(Refused):
+    code = "not_empty"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(f"{folder} is not an empty folder; name one that is new or empty")
+
+
+def export(around: Surroundings, folder: Path) -> dict[str, Path]:
+    """One folder a root; the only root in all becomes `folder` itself. Scope -> where it is."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NotEmpty(folder)
+    with around.store.reading() as view:
+        found: list[tuple[Root, dict[str, str]]] = [
+            (root, wanted(view, root))
+            for root in roots(view, around.policy)
+            if published(view, root)
+        ]
+    written = {}
+    for root, files in found:
+        target = folder if len(found) == 1 else folder / folder_name(root.scope)
+        try:
+            for path, text in files.items():
+                (target / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file = target / path
+                file.touch(mode=0o600)
+                file.write_bytes(text.encode("utf-8"))
+        except OSError as error:
+            raise Failure(
+                f"{error.filename or target} cannot be written ({error.strerror});"
+                " choose another folder, or make room"
+            ) from error
+        written[root.scope] = target
+    return written

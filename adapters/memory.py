@@ -1,0 +1,323 @@
+"""`Memory`: the library's face. Open a home, run, ask why, look back, forget.
+
+Every method may raise `Refused` (the state does not allow it; the message says what to do) and
+`Failure` (something outside could not do it). Times are Unix seconds, positions count from 1.
+An object may be used by several threads; close it, or use it as a context manager.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+
+from . import wiring
+from .actor import cli_actor
+from .settings import Settings, default_home, load
+from .store import SqliteStore, Verified
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from ..application.ports import Recorded, View
+    from ..application.reports import (
+        Explanation,
+        ForgetReport,
+        IngestReport,
+        RunReport,
+        ThreadLine,
+    )
+
+Progress = Callable[[str, int, int], None] | None
+
+
+class Memory:
+    """One home. `Memory.open` makes it."""
+
+    def __init__(
+        self,
+        home: Path,
+        store: SqliteStore,
+        settings: Settings,
+        *,
+        clock: Callable[[], float] | None,
+        sample: bool,
+        from_cli: bool,
+    ) -> None:
+        self.home = home
+        self.store = store
+        self.settings = settings
+        self._clock = clock
+        self._sample = sample
+        self._from_cli = from_cli
+        self._around = wiring.surroundings(home, store, settings, clock=clock)
+        self._workers = Workers(home, self._around.machine_id)
+
+    @classmethod
+    def open(
+        cls,
+        home: Path | str | None = None,
+        *,
+        clock: Callable[[], float] | None = None,
+        config: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        create: bool = True,
+        sample: bool = False,
+        from_cli: bool = False,
+        check: bool = True,
+    ) -> "Memory":
+        """Open the memory in `home`, by default the user's own; made there unless `create=False`.
+
+        `clock` (Unix seconds) marks a new home as simulated; a home keeps to one kind of clock.
+        `settings` beat the environment, which beats the file. `sample` works beside the default
+        home, on the sessions that come with Threadbook. Raises `SettingsError`, `StoreError`.
+        """
+        chosen = load(config, flags=settings)
+        if home is None:
+            home = default_home()
+            home = home.with_name(f"{home.name}-sample") if sample else home
+        home = Path(home).expanduser()
+        store = wiring.open_store(home, clock=clock, create=create, check=check)
+        return cls(
+            home,
+            store,
+            chosen,
+            clock=clock,
+            sample=sample,
+            from_cli=from_cli,
+        )
+
+    def close(self) -> None:
+        self.store.close()
+
+    def __enter__(self) -> "Memory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # The main job.
+
+    def ingest(self, paths: Sequence[Path | str] | None = None) -> "IngestReport":
+        """Read session files and register what they are; nothing is extracted yet."""
+        from ..application import ingest
+
+        sightings, report = ingest.survey(self._around, self._sources(paths))
+        report.ingested = ingest.record(
+            self._around, sightings, actor=self._actor(), run_id=None
+        )
+        return report
+
+    def run(
+        self,
+        *,
+        sessions: Sequence[Path | str] | None = None,
+        backfill: int | None = None,
+        dry_run: bool = False,
+        progress: Progress = None,
+    ) -> "RunReport":
+        """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many."""
+        from ..application import startup
+
+        with self._workers.at_work(self._around.worker_id):
+            return startup.run(
+                self._around,
+                self._sources(sessions),
+                backfill=backfill,
+                dry_run=dry_run,
+                progress=progress,
+            )
+
+    # What is known.
+
+    def threads(self) -> "list[ThreadLine]":
+        from ..application.explain import thread_lines
+
+        with self.store.reading() as view:
+            return thread_lines(
+                view,
+                self._around.policy,
+                extractor=self._around.extractor.name,
+                now=self._around.now(),
+            )
+
+    def explain(self, thread_id: str, *, at: int | float | None = None) -> "Explanation":
+        """Why a thread is in or out, now or at a position (int) or time (float)."""
+        from ..application.explain import explain
+
+        with self._view(at) as (view, now):
+            return explain(
+                view,
+                thread_id,
+                self._around.policy,
+                extractor=self._around.extractor.name,
+                now=now,
+            )
+
+    def at(self, place: int | float | None = None) -> dict[str, Any]:
+        """Threads, jobs, outputs and the selection with reasons as they were, or are."""
+        from ..application.past import as_it_was
+
+        with self._view(place) as (view, now):
+            return as_it_was(view, self._around.policy, now=int(now))
+
+    def log(
+        self, *, stream: str | None = None, after: int = 0, limit: int | None = None
+    ) -> "Iterator[Recorded]":
+        with self.store.reading() as view:
+            yield from islice(view.events(stream=stream, after=after), limit)
+
+    def status(self) -> dict[str, Any]:
+        from ..application.status import status
+
+        with self.store.reading() as view:
+            told = status(self._around, view)
+        head = self.store.head()
+        return {
+            "home": str(self.home),
+            "clock": "real" if self._clock is None else "simulated",
+            "head": None if head is None else f"{head.position} {head.chain.hex()}",
+            **told,
+            "erasures_pending": [str(each) for each in self.store.pending_erasures()],
+            "settings": self._settings_told(),
+        }
+
+    # What a person says.
+
+    def cited(self, ids: Iterable[str], session: str, turn: int) -> int:
+        """Count a use of each thread, once a session and turn; how many uses were new."""
+        from ..application import people
+
+        return people.cited(
+            self._around, ids, session=session, turn=turn, actor=self._actor()
+        )
+
+    def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
+        from ..application import people
+
+        return people.set_mode(
+            self._around, thread_id, mode, actor=self._actor(confirmed=confirmed)
+        )
+
+    def pollute(
+        self,
+        thread_id: str,
+        cause: str = "application",
+        *,
+        detail: str | None = None,
+        confirmed: bool = False,
+    ) -> bool:
+        from ..application import people
+
+        return people.pollute(
+            self._around,
+            thread_id,
+            cause=cause,
+            detail=detail,
+            actor=self._actor(confirmed=confirmed),
+        )
+
+    def scope(self, what: str) -> str:
+        """The scope of a thread, or of a folder on this machine."""
+        from ..application.places import scope_of_place, scope_of_thread
+
+        with self.store.reading() as view:
+            known = scope_of_thread(view, what)
+            return known or scope_of_place(self._around, view, what)
+
+    def set_scope(self, thread_id: str, scope: str, *, confirmed: bool = False) -> bool:
+        from ..application import people
+
+        return people.set_scope(
+            self._around, thread_id, scope, actor=self._actor(confirmed=confirmed)
+        )
+
+    def forget(self, thread: str, *, confirmed: bool = False) -> "ForgetReport":
+        """Forget a thread for good, its words included; also one that was never seen."""
+        from ..application import forget
+
+        report = forget.forget(
+            self._around, thread, reason="person", actor=self._actor(confirmed=confirmed)
+        )
+        pending = self.store.pending_erasures()
+        report.pending = str(pending[0]) if pending else None
+        return report
+
+    def lift(self, thread: str, *, confirmed: bool = False) -> None:
+        """Let a forgotten thread be read again. Only a person at a terminal may."""
+        from ..application import forget
+
+        forget.lift(self._around, thread, actor=self._actor(confirmed=confirmed))
+
+    # Out, and the record itself.
+
+    def export(self, folder: Path | str) -> dict[str, Path]:
+        """Write every memory root under a new or empty folder; scope -> where it is."""
+        from .export import export
+
+        return export(self._around, Path(folder).expanduser())
+
+    def verify(self) -> Verified:
+        return self.store.verify()
+
+    def replay_verify(self) -> list[str]:
+        """What differs between the tables, the folders, and the events they come from."""
+        from ..application.status import folder_differences
+
+        differences = [each.message for each in self.store.replay_verify()]
+        return differences + folder_differences(self._around)
+
+    def rebuild(self) -> int:
+        """Drop every table and fold it from the events; how many events there are."""
+        self.store.replay_rebuild()
+        with self.store.reading() as view:
+            return view.position
+
+    # Inside.
+
+    def _sources(self, paths: Sequence[Path | str] | None) -> list[Path]:
+        if self._sample:
+            return [self._written_sample()]
+        if paths is not None:
+            return [Path(path).expanduser() for path in paths]
+        if self.settings.sources:
+            return [Path(path).expanduser() for path in self.settings.sources]
+        from .rollouts import default_sources
+
+        return default_sources()
+
+    def _written_sample(self) -> Path:
+        """The sample's sessions, beside the home as an agent's own sessions are: forgetting one
+        must find none of its words inside. They are made once a home, as of its first day."""
+        from .sample import write_sample
+
+        with self.store.reading() as view:
+            opened = next(iter(view.events())).recorded_at_ms / 1000
+        beside = self.home.with_name(f"{self.home.name}-sessions")
+        folder = beside / f"{datetime.fromtimestamp(opened, UTC):%Y-%m-%dT%H-%M-%S}"
+        write_sample(folder, now=opened)
+        return folder
+
+    @contextmanager
+    def _view(self, place: int | float | None) -> "Iterator[tuple[View, float]]":
+        """A position or a time with its now. An int is a position, a float is a time."""
+        if place is None:
+            with self.store.reading() as view:
+                yield view, self._around.clock()
+            return
+        position = place if isinstance(place, int) else self.store.position_at(place)
+        with self.store.at(position) as view:
+            yield view, view.recorded_at_ms / 1000
+
+    def _actor(self, *, confirmed: bool = False) -> str:
+        return cli_actor(confirmed=confirmed) if self._from_cli else "application"
+
+    def _settings_told(self) -> dict[str, Any]:
+        from .settings import REASONS
+
+        return {
+            key: {"value": to_builtins(getattr(self.settings, key)), "reason": reason}
+            for key, reason in REASONS.items()
+        }

@@ -1,0 +1,209 @@
+"""Wiring: the one place where adapters meet. A home on disk becomes what a use case needs.
+
+Nothing heavy is imported here before it is used: `status` opens a store, and no git and no model.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
+from ..projections.catalog import SYNCHRONOUS
+from .settings import Settings
+from .store import SqliteStore, StoreUnreadable
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from ..domain.session import AnyItem, Survey
+
+OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its sessions waiting.
+
+
+def open_store(
+    home: Path, *, clock: Callable[[], float] | None, create: bool, check: bool = True
+) -> SqliteStore:
+    return SqliteStore.open(
+        home,
+        projections=SYNCHRONOUS,
+        clock=clock or time.time,
+        simulated=clock is not None,
+        create=create,
+        check=check,
+    )
+
+
+def surroundings(
+    home: Path, store: SqliteStore, settings: Settings, *, clock: Callable[[], float] | None
+) -> Surroundings:
+    machine_id = machine(home)
+    workers = Workers(home, machine_id)
+    return Surroundings(
+        store=store,
+        rollouts=Transcripts(),
+        look=look,
+        workspace=workspaces(home),
+        extractor=LateExtractor(),
+        consolidator=LateConsolidator(),
+        policy=policy(settings),
+        machine_id=machine_id,
+        worker_id=workers.name(new_id()),
+        is_alive=workers.is_alive,
+        clock=clock or time.time,
+        new_id=new_id,
+        sleep=time.sleep,
+    )
+
+
+def policy(settings: Settings) -> Policy:
+    from msgspec.structs import replace
+
+    limits = replace(settings.limits(), running_cap=OFFLINE_CAP)
+    return Policy(
+        memory_version=settings.version,
+        scope=settings.scope,
+        limits=limits,
+        generate_memories=settings.generate_memories,
+        disable_on_external_context=settings.disable_on_external_context,
+        history_days=settings.history_days,
+    )
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def machine(home: Path) -> str:
+    """This machine's own id for a home: folders without a remote are told apart by it."""
+    path = home / "machine"
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return written_once(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreUnreadable(
+            f"{path} cannot be read ({error}); it holds this machine's id: restore it from a"
+            " backup, or remove it and set scopes again"
+        ) from error
+
+
+def written_once(path: Path) -> str:
+    """Several processes may come first at once: whoever links its file first has decided."""
+    own = path.with_name(f"machine.{uuid.uuid4().hex}")
+    try:
+        own.touch(mode=0o600)
+        own.write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
+        with suppress(FileExistsError):
+            os.link(own, path)
+        own.unlink()
+        return path.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise StoreUnreadable(
+            f"{path} cannot be written ({error.strerror}); make the home writable"
+        ) from error
+
+
+def look(cwd: str | None) -> Any:
+    from . import places
+
+    return places.look(cwd)
+
+
+def workspaces(home: Path) -> Callable[[str, str], Workspace]:
+    def workspace(memory_version: str, scope: str) -> Workspace:
+        from . import git
+        from . import workspace as folder
+
+        class OnDisk(folder.Workspace):
+            def render(self, wanted: Any, *, previous: Any, on_edit: Any) -> dict[str, str]:
+                return folder.render(self, wanted, previous=previous, on_edit=on_edit)
+
+            def has_baseline(self) -> bool:
+                return (self.path / ".git" / "HEAD").is_file()
+
+        return OnDisk(home, memory_version, scope, git=git)
+
+    return workspace
+
+
+class Transcripts(Rollouts):
+    """The readers, loaded when the first file is read."""
+
+    def discover(self, paths: Sequence[Path]) -> Iterator[Path]:
+        from . import rollouts
+
+        return rollouts.discover(paths)
+
+    def survey(self, path: Path, *, now_ms: int) -> "Survey":
+        from . import rollouts
+
+        return rollouts.survey(path, now_ms=now_ms)
+
+    def items(self, path: Path, *, now_ms: int) -> "Iterator[AnyItem]":
+        from . import rollouts
+
+        return rollouts.items(path, now_ms=now_ms)
+
+
+class LateExtractor:
+    name = "offline"
+
+    def extract(self, header: Any, items: Any) -> Any:
+        from .offline import OfflineExtractor
+
+        return OfflineExtractor().extract(header, items)
+
+
+class LateConsolidator:
+    name = "offline"
+
+    def consolidate(self, *, scope: Any, outputs: Any, published: Any) -> Any:
+        from .offline import OfflineConsolidator
+
+        return OfflineConsolidator().consolidate(
+            scope=scope, outputs=outputs, published=published
+        )
+
+
+def inspect_rollout(file: Path, *, now: float | None) -> dict[str, Any]:
+    """One session file as it is read, for `inspect rollout`. Raises `RolloutError`."""
+    from ..application.explain import moment
+    from ..domain.scope import scope_of
+    from . import places, rollouts
+
+    read = rollouts.survey(file, now_ms=int((time.time() if now is None else now) * 1000))
+    header = read.header
+    seen = places.look(header.cwd)
+    scope = scope_of(
+        thread_id=header.thread_id,
+        cwd=header.cwd,
+        repository_url=header.repository_url,
+        root=seen.root,
+        remote=seen.remote,
+        machine_id="",
+    )
+    return {
+        "thread": {
+            "thread_id": header.thread_id,
+            "source": header.source,
+            "kind": header.kind,
+            "cwd": header.cwd,
+            "scope": scope,
+            "started_at": moment(header.created_at_ms),
+            "updated_at": moment(header.updated_at_ms),
+            "forked_from": header.forked_from,
+        },
+        "records": read.records,
+        "bad_lines": [
+            {"line": bad.line, "offset": bad.offset, "reason": bad.reason}
+            for bad in read.bad_lines
+        ],
+        "skipped": read.skipped,
+        "human_messages": list(read.human_messages),
+        "unfinished_tail": read.unfinished_tail,
+        "polluting": list(read.polluting),
+    }
+

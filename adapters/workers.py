@@ -1,0 +1,54 @@
+"""Workers: who is at work on a home, told by a lock that dies with its process.
+
+A worker's id begins with its machine, because several may share a memory and only this one's
+processes can be looked at. A lock file is 0600 and goes with the worker; one that was left by a
+killed process is nobody's, and goes when somebody asks for it.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Workers:
+    def __init__(self, home: Path, machine_id: str) -> None:
+        self.folder = home / "workers"
+        self.machine_id = machine_id
+
+    def name(self, new_id: str) -> str:
+        """An id that a person can follow: machine, process, and what tells two runs apart."""
+        return f"{self.machine_id[:8]}-{os.getpid()}-{new_id[:8]}"
+
+    @contextmanager
+    def at_work(self, worker_id: str) -> Iterator[None]:
+        """Be seen as alive until the end of the block, however it ends."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self.folder / worker_id
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def is_alive(self, worker_id: str) -> bool:
+        """Whether the worker may still be at work. Of another machine's nothing is known: yes."""
+        if not worker_id.startswith(f"{self.machine_id[:8]}-"):
+            return True
+        path = self.folder / worker_id
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            path.unlink(missing_ok=True)
+            return False
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,226 @@
+"""Explain: why a thread is in or out at a position, in the order in which it is asked.
+
+Gates are reasons against a session. A lease, a cap, a wait and a rest are reasons against now, and
+stand apart as `waiting`. At an earlier position, now is the time that position was recorded.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from ..domain import consolidation, eligibility, extraction, selection
+from ..domain.events import (
+    Phase2Succeeded,
+    consolidation_stream,
+    extraction_stream,
+    thread_stream,
+)
+from ..domain.refusals import UnknownThread
+from ..domain.selection import Ranking, cutoff_at
+from ..projections import jobs, stage1_outputs, threads
+from ..projections import selection as snapshots
+from . import state
+from .ports import View
+from .reports import Explanation, GateAnswer, ThreadLine
+from .requests import root_of
+from .surroundings import GLOBAL, Policy
+
+
+def explain(
+    view: View, thread_id: str, policy: Policy, *, extractor: str, now: float
+) -> Explanation:
+    thread = state.thread(view, thread_id)
+    if not thread.exists and not thread.forgotten:
+        raise UnknownThread(thread_id)
+    version = policy.memory_version
+    outputs = view.rows(stage1_outputs, (thread_id, version))
+    output = state.output_of(outputs[0]) if outputs else None
+    answers = eligibility.gates(thread, output, now=now, limits=policy.limits)
+    gates = [GateAnswer(name=gate.name, passed=gate.passed, why=gate.why) for gate in answers]
+    scope = root_of(thread.scope, policy) if thread.exists else None
+    rank = None
+    chosen = False
+    if output is not None:
+        ranked, why = ranking_of(view, thread_id, scope, policy, now=int(now))
+        rank, chosen = ranked
+        gates.append(GateAnswer(name="rank", passed=chosen, why=why))
+    is_in = is_selected(view, thread_id, version)
+    return Explanation(
+        thread_id=thread_id,
+        position=view.position,
+        at=int(now),
+        scope=thread.scope or None,
+        selected=is_in,
+        verdict=verdict(gates, is_in=is_in, chosen=chosen, has_output=output is not None),
+        gates=gates,
+        rank=rank,
+        waiting=waits(view, thread_id, policy, extractor=extractor, scope=scope, now=int(now))
+        if all(gate.passed for gate in gates)
+        else [],
+        events=positions(view, thread_id, version),
+    )
+
+
+def ranking_of(
+    view: View, thread_id: str, scope: str | None, policy: Policy, *, now: int
+) -> tuple[tuple[int | None, bool], str]:
+    if scope is None:
+        return (None, False), "its project is not known (quarantine); `threadbook scope` sets it"
+    for entry in ranking(view, scope, policy, now=now).entries:
+        if entry.output.thread_id == thread_id:
+            return (entry.rank, entry.chosen), entry.reason
+    return (None, False), "its memory mode keeps it out of the ranking"
+
+
+def ranking(view: View, scope: str, policy: Policy, *, now: int) -> Ranking:
+    """The whole order of a root, and what of it would be read."""
+    version = policy.memory_version
+    if scope == GLOBAL:
+        rows = view.find(stage1_outputs, stage1_outputs.ENABLED_EVERYWHERE, memory_version=version)
+    else:
+        rows = view.find(
+            stage1_outputs, stage1_outputs.ENABLED, memory_version=version, scope=scope
+        )
+    return selection.rank(
+        (state.output_of(row) for row in rows),
+        cutoff=cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
+        limit=policy.limits.max_raw_memories_for_consolidation,
+    )
+
+
+def is_selected(view: View, thread_id: str, version: str) -> bool:
+    """Whether a folder was last made from the thread's output as it is."""
+    rows = view.find(snapshots, snapshots.SELECTED, thread_id=thread_id)
+    return any(row.memory_version == version for row in rows)
+
+
+def verdict(
+    gates: Sequence[GateAnswer], *, is_in: bool, chosen: bool, has_output: bool
+) -> str:
+    shut = next((gate for gate in gates if not gate.passed), None)
+    if is_in and chosen:
+        return "in: the memory folder was made from it"
+    if is_in:
+        assert shut is not None
+        return f"in, and out at the next run: {shut.why}"
+    if chosen:
+        return "out, and in at the next run: it is chosen, and the folder was not yet made from it"
+    if shut is not None:
+        return f"out: {shut.why}"
+    if has_output:
+        return "out: not among those chosen"
+    return "out: nothing was kept from it"
+
+
+def waits(
+    view: View, thread_id: str, policy: Policy, *, extractor: str, scope: str | None, now: int
+) -> list[str]:
+    """What stands between an eligible thread and its folder just now."""
+    found = []
+    version = policy.memory_version
+    known = state.extraction(view, version, thread_id)
+    thread = state.thread(view, thread_id)
+    watermark = extraction.watermark_of(thread.updated_at_ms)
+    if extraction.is_up_to_date(known, watermark=watermark, extractor=extractor):
+        if known.output_source_updated_at is None:
+            found.append("read as it is, and it taught nothing; it is read again when it goes on")
+    elif extraction.is_held(known, now=now):
+        found.append(f"{known.worker_id} is reading it until {clock(known.lease_until)}")
+    elif known.retry_remaining <= 0:
+        found.append(f"no tries are left ({known.last_error}); it is tried again when it goes on")
+    elif known.retry_at is not None and known.retry_at > now:
+        found.append(f"it failed ({known.last_error}); tried again at {clock(known.retry_at)}")
+    else:
+        found.append("the next run reads it")
+    if scope is not None:
+        job = state.consolidation(view, version, scope)
+        rest = consolidation.rest_ends(job)
+        if consolidation.is_held(job, now=now):
+            found.append(f"{job.worker_id} is at work on {scope} until {clock(job.lease_until)}")
+        elif job.retry_at is not None and job.retry_at > now:
+            found.append(f"{scope} failed ({job.last_error}); again at {clock(job.retry_at)}")
+        elif rest is not None and rest > now and extractor != "offline":
+            found.append(f"{scope} rests until {clock(rest)}")
+    return found
+
+
+def positions(view: View, thread_id: str, version: str) -> list[int]:
+    """The events that made it so: the thread's, its extraction's, and the successes that read it."""
+    found = [
+        recorded.position
+        for stream in (thread_stream(thread_id), extraction_stream(version, thread_id))
+        for recorded in view.events(stream=stream)
+    ]
+    for row in view.find(snapshots, snapshots.OF_THREAD, thread_id=thread_id):
+        deciding = None
+        for recorded in view.events(stream=consolidation_stream(row.memory_version, row.scope)):
+            if isinstance(recorded.event, Phase2Succeeded):
+                deciding = recorded.position
+        if deciding is not None:
+            found.append(deciding)
+    return sorted(set(found))
+
+
+def thread_lines(view: View, policy: Policy, *, extractor: str, now: int) -> list[ThreadLine]:
+    """Every thread, newest first, the forgotten ones that were never seen last."""
+    version = policy.memory_version
+    selected = {
+        row.thread_id for row in view.find(snapshots, snapshots.MATCHED, memory_version=version)
+    }
+    output_rows = {
+        row.thread_id: row
+        for row in view.find(stage1_outputs, stage1_outputs.OF_VERSION, memory_version=version)
+    }
+    job_rows = {
+        row.job_key: row
+        for row in view.find(jobs, jobs.OF_VERSION, kind=jobs.STAGE1, memory_version=version)
+    }
+    lines = []
+    for row in view.find(threads, threads.EVERY):
+        lines.append(
+            ThreadLine(
+                thread_id=row.thread_id,
+                source=row.source,
+                kind=row.kind,
+                scope=row.scope or None,
+                memory_mode=row.mode if row.registered else "unknown",
+                updated_at=moment(row.updated_at_ms) if row.registered else None,
+                stage1=stage1_state(
+                    row, job_rows.get(row.thread_id), policy, extractor=extractor, now=now
+                ),
+                selected=row.thread_id in selected and row.thread_id in output_rows,
+            )
+        )
+    return lines
+
+
+def stage1_state(
+    row: threads.Row, job: jobs.Row | None, policy: Policy, *, extractor: str, now: int
+) -> str:
+    """none (a gate is shut), waiting, running, succeeded, no_output, failed or forgotten."""
+    if row.forgotten:
+        return "forgotten"
+    thread = state.thread_of(row)
+    watermark = extraction.watermark_of(row.updated_at_ms)
+    if job is not None:
+        if job.status == "running" and (job.lease_until or 0) > now:
+            return "running"
+        done = job.last_success_watermark
+        if job.status == "error":
+            return "failed"
+        if done is not None and done >= watermark:
+            return "succeeded" if job.outcome == "output" else "no_output"
+    shut = eligibility.failed(eligibility.gates(thread, None, now=now, limits=policy.limits))
+    if shut is None or shut.name == "idle":
+        return "waiting"
+    if job is not None and job.outcome is not None:
+        return "succeeded" if job.outcome == "output" else "no_output"
+    return "none"
+
+
+def moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def clock(at: int | None) -> str:
+    return "-" if at is None else moment(at * 1000)
+

@@ -1,0 +1,226 @@
+"""Ingest: session files become threads. Files are only read, and a missing one deletes nothing.
+
+Surveying is slow and needs no lock; recording is quick and decides on what is stored at that
+moment. So two runs may read the same file at once, and the thread is still registered once.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from msgspec import UNSET, Struct, UnsetType
+
+from ..domain import scope, thread
+from ..domain.events import (
+    Event,
+    MemoryModeSet,
+    ProjectLinked,
+    ThreadPolluted,
+    place_stream,
+    thread_stream,
+)
+from ..domain.redaction import redact
+from ..domain.session import Header
+from ..projections import places, threads
+from . import state
+from .ports import Failure, View, Writing
+from .reports import IngestReport
+from .requests import request_root, request_where_selected
+from .surroundings import Surroundings
+
+Progress = Callable[[str, int, int], None] | None
+BATCH = 100  # Threads a transaction: others get the write lock in between.
+
+
+class Sighting(Struct, frozen=True, kw_only=True):
+    """What one reading of a session found. A tail still being written has the file's mtime."""
+
+    header: Header
+    records: int
+    polluting: tuple[str, ...]
+    unfinished_mtime_ms: int | None
+    root: str | None
+    remote: str | None
+
+
+def survey(
+    around: Surroundings, paths: Sequence[Path], *, progress: Progress = None
+) -> tuple[list[Sighting], IngestReport]:
+    """Every session under the paths, once: of two files with one id, the longer valid one."""
+    report = IngestReport()
+    found: dict[str, Sighting] = {}
+    files = list(around.rollouts.discover(paths))
+    seen: dict[str | None, tuple[str | None, str | None]] = {}
+    now_ms = int(around.clock() * 1000)
+    for done, path in enumerate(files, start=1):
+        if progress:
+            progress("reading", done, len(files))
+        try:
+            read = around.rollouts.survey(path, now_ms=now_ms)
+            mtime_ms = path.stat().st_mtime_ns // 1_000_000 if read.unfinished_tail else None
+        except Failure as error:
+            report.unreadable.append(str(error))
+            continue
+        except OSError as error:
+            report.unreadable.append(f"{path}: {error.strerror}; it is left as it is")
+            continue
+        for kind, count in read.skipped.items():
+            report.skipped_lines[kind] = report.skipped_lines.get(kind, 0) + count
+        for bad in read.bad_lines:
+            report.skipped_lines[bad.reason] = report.skipped_lines.get(bad.reason, 0) + 1
+        cwd = read.header.cwd
+        if cwd not in seen:
+            place = around.look(cwd)
+            seen[cwd] = place.root, place.remote
+        root, remote = seen[cwd]
+        sighting = Sighting(
+            header=read.header,
+            records=read.records,
+            polluting=read.polluting,
+            unfinished_mtime_ms=mtime_ms,
+            root=root,
+            remote=remote,
+        )
+        known = found.get(read.header.thread_id)
+        if known is None or length(sighting) > length(known):
+            found[read.header.thread_id] = sighting
+    report.sessions = len(found)
+    return list(found.values()), report
+
+
+def length(sighting: Sighting) -> tuple[int, int, str]:
+    return sighting.records, sighting.header.updated_at_ms, sighting.header.rollout_path
+
+
+def record(
+    around: Surroundings, sightings: Sequence[Sighting], *, actor: str, run_id: str | None
+) -> int:
+    """Register and change threads; how many had something new to say."""
+    changed = 0
+    for start in range(0, len(sightings), BATCH):
+        with around.store.writing(actor=actor, run_id=run_id) as tx:
+            changed += sum(
+                record_one(around, tx, sighting) for sighting in sightings[start : start + BATCH]
+            )
+    return changed
+
+
+def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
+    known = state.thread(tx, sighting.header.thread_id)
+    if known.forgotten:
+        return False
+    now = around.now()
+    events: list[Event] = []
+    if known.exists:
+        events += changes(around, tx, known, sighting, now=now)
+    else:
+        events.append(first_sight(around, tx, known, sighting, now=now))
+    if events:
+        tx.append(thread_stream(known.thread_id), *events)
+    if any(isinstance(event, ThreadPolluted | MemoryModeSet) for event in events):
+        request_where_selected(tx, known.thread_id, cause="memory_mode", now=now)
+    linked = link(around, tx, sighting, now=now)
+    return bool(events) or linked
+
+
+def first_sight(
+    around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
+) -> Event:
+    header = sighting.header
+    mode, reason = thread.first_mode(
+        header,
+        polluting=sighting.polluting,
+        generate_memories=around.policy.generate_memories,
+        disable_on_external_context=around.policy.disable_on_external_context,
+    )
+    preview = redact(header.preview).strip() if header.preview else ""
+    owner = thread_stream(known.thread_id)
+    return thread.register(
+        known,
+        header=header,
+        scope=scope_of(around, tx, sighting),
+        root=sighting.root,
+        preview_ref=tx.put(owner, preview) if preview else None,
+        mode=mode,
+        mode_reason=reason,
+        now=now,
+    )
+
+
+def scope_of(around: Surroundings, view: View, sighting: Sighting) -> str:
+    header = sighting.header
+    linked: dict[str, str] = {}
+    if sighting.root:
+        rows = view.find(places, places.OF_ROOT, root=sighting.root)
+        linked = {row.root: row.remote for row in rows[:1]}
+    return scope.scope_of(
+        thread_id=header.thread_id,
+        cwd=header.cwd,
+        repository_url=header.repository_url,
+        root=sighting.root,
+        remote=sighting.remote,
+        machine_id=around.machine_id,
+        linked=linked,
+    )
+
+
+def changes(
+    around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
+) -> list[Event]:
+    header = sighting.header
+    preview_ref: str | None | UnsetType = UNSET
+    if header.preview and (header.updated_at_ms != known.updated_at_ms or not known.preview_ref):
+        preview = redact(header.preview).strip()
+        before = tx.body(known.preview_ref) if known.preview_ref else None
+        if preview and preview != before:
+            preview_ref = tx.put(thread_stream(known.thread_id), preview)
+    read = thread.change(known, header=header, root=sighting.root, preview_ref=preview_ref, now=now)
+    asked = thread.follow_transcript(known, memory_mode=header.memory_mode, now=now)
+    if asked is None and pollutes_now(around, known, sighting, grown=read is not None):
+        asked = thread.pollute(known, cause=sighting.polluting[0], now=now)
+    return [event for event in (read, asked) if event is not None]
+
+
+def pollutes_now(
+    around: Surroundings, known: thread.Thread, sighting: Sighting, *, grown: bool
+) -> bool:
+    """Outside text counts when it comes in. What a person enabled stays so until more comes."""
+    return bool(
+        around.policy.disable_on_external_context
+        and sighting.polluting
+        and (grown or known.mode_reason != "person")
+    )
+
+
+def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> bool:
+    """A root's first remote takes the root's threads along, in the same transaction."""
+    if not sighting.root or not sighting.remote:
+        return False
+    known = tx.find(places, places.OF_ROOT, root=sighting.root)
+    if known:
+        return False
+    rows = tx.find(threads, threads.OF_ROOT, root=sighting.root)
+    events = scope.link(
+        root=sighting.root,
+        remote=sighting.remote,
+        known_remote=None,
+        threads=[state.thread_of(row) for row in rows],
+        machine_id=around.machine_id,
+        now=now,
+    )
+    for event in events:
+        if isinstance(event, ProjectLinked):
+            tx.append(place_stream(event.scope), event)
+        else:
+            request_where_selected(tx, event.thread_id, cause="rescoped", now=now)
+            tx.append(thread_stream(event.thread_id), event)
+            request_root(tx, around.policy, event.thread_id, cause="rescoped", now=now)
+    return bool(events)
+
+
+def unfinished(sightings: Iterable[Sighting]) -> dict[str, int]:
+    """Thread id -> mtime of the file whose last line is half written."""
+    return {
+        sighting.header.thread_id: sighting.unfinished_mtime_ms
+        for sighting in sightings
+        if sighting.unfinished_mtime_ms is not None
+    }

@@ -1,0 +1,93 @@
+"""What a person, or an agent for one, says of a session: its mode, pollution, scope and use."""
+
+from collections.abc import Iterable
+
+from ..domain import extraction, scope, thread
+from ..domain.events import extraction_stream, thread_stream
+from ..projections import citations, stage1_outputs
+from . import state
+from .ports import Writing
+from .requests import request_root, request_where_selected
+from .surroundings import Surroundings
+
+
+def set_mode(around: Surroundings, thread_id: str, mode: str, *, actor: str) -> bool:
+    """`enabled` or `disabled`; False where it was that already. Enabling also lifts pollution."""
+    assert mode in ("enabled", "disabled")
+    with around.store.writing(actor=actor) as tx:
+        now = around.now()
+        asked = thread.set_mode(
+            state.thread(tx, thread_id),
+            mode="enabled" if mode == "enabled" else "disabled",
+            reason="person",
+            now=now,
+        )
+        if asked is None:
+            return False
+        tx.append(thread_stream(thread_id), asked)
+        request_where_it_counts(around, tx, thread_id, cause="memory_mode", now=now)
+    return True
+
+
+def pollute(
+    around: Surroundings, thread_id: str, *, cause: str, detail: str | None = None, actor: str
+) -> bool:
+    """Durable: only `set_mode` leaves it. False where it was polluted already."""
+    with around.store.writing(actor=actor) as tx:
+        now = around.now()
+        asked = thread.pollute(state.thread(tx, thread_id), cause=cause, detail=detail, now=now)
+        if asked is None:
+            return False
+        tx.append(thread_stream(thread_id), asked)
+        request_where_selected(tx, thread_id, cause="polluted", now=now)
+    return True
+
+
+def set_scope(around: Surroundings, thread_id: str, wanted: str, *, actor: str) -> bool:
+    """Move a thread to another project: both memory roots are asked for again."""
+    with around.store.writing(actor=actor) as tx:
+        now = around.now()
+        asked = thread.rescope(
+            state.thread(tx, thread_id), scope=scope.checked(wanted), reason="person", now=now
+        )
+        if asked is None:
+            return False
+        request_where_selected(tx, thread_id, cause="rescoped", now=now)
+        tx.append(thread_stream(thread_id), asked)
+        request_root(tx, around.policy, thread_id, cause="rescoped", now=now)
+    return True
+
+
+def request_where_it_counts(
+    around: Surroundings, tx: Writing, thread_id: str, *, cause: str, now: int
+) -> None:
+    """The roots that read it, and the one that would read it from now on."""
+    asked = request_where_selected(tx, thread_id, cause=cause, now=now)
+    if not asked:
+        request_root(tx, around.policy, thread_id, cause=cause, now=now)
+
+
+def cited(
+    around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str
+) -> int:
+    """Count a use of each thread, once a session and turn; how many uses were new.
+
+    Unknown, forgotten and unread threads count nothing.
+    """
+    citation_id = f"{session}:{turn}"
+    version = around.policy.memory_version
+    count = 0
+    with around.store.writing(actor=actor) as tx:
+        for thread_id in dict.fromkeys(ids):
+            if not tx.rows(stage1_outputs, (thread_id, version)):
+                continue
+            used = extraction.cite(
+                state.extraction(tx, version, thread_id),
+                citation_id=citation_id,
+                counted_before=bool(tx.rows(citations, (thread_id, version, citation_id))),
+                now=around.now(),
+            )
+            if used is not None:
+                tx.append(extraction_stream(version, thread_id), used)
+                count += 1
+    return count

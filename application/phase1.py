@@ -1,0 +1,322 @@
+"""Phase 1: one session at a time is claimed, read, and recorded.
+
+The claim and the record are a transaction each; the reading between them holds no lock. Whoever
+loses the lease meanwhile records nothing. What the model sees and what it says are both redacted.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..domain import eligibility, extraction
+from ..domain.events import (
+    Stage1LeaseClaimed,
+    Tokens,
+    extraction_stream,
+    thread_stream,
+)
+from ..domain.redaction import redact, redact_header, redact_item
+from ..domain.refusals import LeaseLost, Refused
+from ..domain.session import AnyItem, Header
+from ..projections import jobs, threads
+from . import state
+from .ports import Extracted, Failure, NoLongerASession, View, Writing
+from .reports import Stage1Report
+from .requests import request, root_of
+from .surroundings import Surroundings
+
+
+class ExtractionFailed(Exception):
+    """A model's reading that came to nothing. `reason` is a code and quotes nothing."""
+
+    def __init__(
+        self,
+        kind: extraction.FailureKind,
+        reason: str,
+        *,
+        retry_after_s: int | None = None,
+        tokens: Tokens = Tokens(),
+    ) -> None:
+        super().__init__(reason)
+        self.kind: extraction.FailureKind = kind
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.tokens = tokens
+
+
+def candidates(around: Surroundings, view: View, *, backfill: int | None) -> list[threads.Row]:
+    """Every session that the gates let through, newest first. `backfill`: -1 all, else the newest."""
+    now, limits = around.clock(), around.policy.limits
+    oldest_ms, newest_ms = eligibility.window_ms(
+        now=now, limits=limits, backfill=backfill is not None
+    )
+    found = view.find(
+        threads,
+        threads.STARTUP_CANDIDATES,
+        current_thread_id=None,
+        oldest_ms=oldest_ms,
+        newest_ms=newest_ms,
+        scan_limit=limits.scan_limit if backfill is None else -1,
+    )
+    if backfill is not None and backfill >= 0:
+        window, _ = eligibility.window_ms(now=now, limits=limits)
+        within = [row for row in found if row.updated_at_ms >= window]
+        older = [row for row in found if row.updated_at_ms < window]
+        found = within + [
+            row for row in older if not is_read(around, view, row)
+        ][:backfill]
+    return found
+
+
+def is_read(around: Surroundings, view: View, row: threads.Row) -> bool:
+    job = state.extraction(view, around.policy.memory_version, row.thread_id)
+    return extraction.is_up_to_date(
+        job,
+        watermark=extraction.watermark_of(row.updated_at_ms),
+        extractor=around.extractor.name,
+    )
+
+
+def claim(
+    around: Surroundings,
+    tx: Writing,
+    thread_id: str,
+    *,
+    backfill: bool,
+    unfinished_mtime_ms: int | None,
+) -> Stage1LeaseClaimed:
+    """Claim one session as it is now. Refused where a gate is shut or the job says no."""
+    now, policy = around.now(), around.policy
+    thread = state.thread(tx, thread_id)
+    shut = eligibility.failed(
+        eligibility.gates(
+            thread,
+            None,
+            now=around.clock(),
+            limits=policy.limits,
+            unfinished_mtime_ms=unfinished_mtime_ms,
+            backfill=backfill,
+        )
+    )
+    if shut is not None:
+        raise Shut(shut)
+    claimed = extraction.claim(
+        state.extraction(tx, policy.memory_version, thread_id),
+        watermark=extraction.watermark_of(thread.updated_at_ms),
+        extractor=around.extractor.name,
+        worker_id=around.worker_id,
+        ownership_token=around.new_id(),
+        running_elsewhere=tx.value(
+            jobs.OTHERS_RUNNING,
+            memory_version=policy.memory_version,
+            now=now,
+            thread_id=thread_id,
+        ),
+        running_cap=policy.limits.running_cap,
+        now=now,
+    )
+    tx.append(extraction_stream(policy.memory_version, thread_id), claimed)
+    return claimed
+
+
+class Shut(Refused):
+    def __init__(self, gate: eligibility.Gate) -> None:
+        super().__init__(gate.why)
+        self.code = f"gate {gate.name}"  # type: ignore[misc]
+
+
+def read(around: Surroundings, thread: threads.Row) -> Extracted | None:
+    """The session's file through redaction, the extractor, and redaction again."""
+    items = around.rollouts.items(
+        Path(thread.rollout_path), now_ms=int(around.clock() * 1000)
+    )
+    try:
+        found = around.extractor.extract(redact_header(header_of(thread)), redacted(items))
+    except NoLongerASession as error:
+        raise ExtractionFailed("source", "source_is_no_session") from error
+    except Failure as error:
+        raise ExtractionFailed("transient", "source_unreadable") from error
+    if found is None:
+        return None
+    return msgspec.structs.replace(
+        found,
+        raw_memory=redact(found.raw_memory),
+        rollout_summary=redact(found.rollout_summary),
+        rollout_slug=redact(found.rollout_slug) if found.rollout_slug else None,
+        evidence=redact(found.evidence) if found.evidence else None,
+    )
+
+
+def header_of(thread: threads.Row) -> Header:
+    return Header(
+        thread_id=thread.thread_id,
+        tool=thread.tool or "codex",
+        source=thread.source,
+        kind=thread.kind,
+        rollout_path=thread.rollout_path,
+        cwd=thread.cwd,
+        git_branch=thread.git_branch,
+        repository_url=thread.repository_url,
+        created_at_ms=thread.created_at_ms,
+        updated_at_ms=thread.updated_at_ms,
+        forked_from=thread.forked_from,
+        archived=bool(thread.archived),
+    )
+
+
+def redacted(items: Iterator[AnyItem]) -> Iterator[AnyItem]:
+    for item in items:
+        yield redact_item(item)
+
+
+def record(
+    around: Surroundings,
+    tx: Writing,
+    claimed: Stage1LeaseClaimed,
+    found: Extracted | None,
+    *,
+    backfill: bool,
+) -> bool:
+    """Record what a reading found, and ask phase 2 for the root. True: there is an output."""
+    now, version, thread_id = around.now(), claimed.memory_version, claimed.thread_id
+    job = state.extraction(tx, version, thread_id)
+    token = claimed.ownership_token
+    stream = extraction_stream(version, thread_id)
+    thread = state.thread(tx, thread_id)
+    scope = root_of(thread.scope, around.policy)
+    # White space alone is no output; v1 needs both texts.
+    if found is None or not (found.raw_memory.strip() and found.rollout_summary.strip()):
+        tokens = found.tokens if found else Tokens()
+        nothing = extraction.succeed_without_output(
+            job, ownership_token=token, extractor=around.extractor.name, tokens=tokens, now=now
+        )
+        tx.append(stream, nothing)
+        if nothing.output_removed and scope is not None:
+            ask(tx, version, scope, thread_id, claimed.input_watermark, "no_output", now=now)
+        return False
+    extraction.require_lease(job, token)
+    owner = thread_stream(thread_id)
+    slug = (found.rollout_slug or "").strip()
+    done = extraction.succeed(
+        job,
+        ownership_token=token,
+        raw_memory_ref=tx.put(owner, found.raw_memory),
+        rollout_summary_ref=tx.put(owner, found.rollout_summary),
+        rollout_slug_ref=tx.put(owner, slug) if slug else None,
+        evidence_ref=tx.put(owner, found.evidence) if found.evidence else None,
+        memory_mode=thread.mode,
+        scope=thread.scope,
+        extractor=around.extractor.name,
+        counts_from=now if backfill else None,
+        prompt_digest=found.prompt_digest,
+        suppressed=found.suppressed,
+        omitted=found.omitted,
+        tokens=found.tokens,
+        now=now,
+    )
+    tx.append(stream, done)
+    if scope is not None:
+        ask(tx, version, scope, thread_id, done.source_updated_at, "output", now=now)
+    return True
+
+
+def ask(
+    tx: Writing, version: str, scope: str, thread_id: str, watermark: int, cause: str, *, now: int
+) -> None:
+    request(
+        tx, version, scope, cause=cause, thread_id=thread_id, watermark=watermark, now=now
+    )
+
+
+def run(
+    around: Surroundings,
+    *,
+    run_id: str,
+    backfill: int | None,
+    unfinished: Mapping[str, int],
+    waiting: dict[str, int],
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Stage1Report:
+    """Claim and read one session after the other. A stop gives the lease back."""
+    report = Stage1Report()
+    with around.store.reading() as view:
+        rows = [row for row in candidates(around, view, backfill=backfill) if not is_read(around, view, row)]
+    for done, row in enumerate(rows, start=1):
+        if progress:
+            progress("extracting", done, len(rows))
+        try:
+            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+                claimed = claim(
+                    around,
+                    tx,
+                    row.thread_id,
+                    backfill=backfill is not None,
+                    unfinished_mtime_ms=unfinished.get(row.thread_id),
+                )
+                thread = tx.rows(threads, (row.thread_id,))[0]
+        except Refused as refused:
+            if refused.code != "up_to_date":
+                report.waiting += 1
+                waiting[refused.code] = waiting.get(refused.code, 0) + 1
+            continue
+        report.claimed += 1
+        outcome = one(around, claimed, thread, run_id=run_id, backfill=backfill is not None)
+        setattr(report, outcome, getattr(report, outcome) + 1)
+    return report
+
+
+def one(
+    around: Surroundings,
+    claimed: Stage1LeaseClaimed,
+    thread: threads.Row,
+    *,
+    run_id: str,
+    backfill: bool,
+) -> str:
+    """Read a claimed session to its end, whatever that is: the name of the count it adds to."""
+    stream = extraction_stream(claimed.memory_version, claimed.thread_id)
+    try:
+        found = read(around, thread)
+    except ExtractionFailed as error:
+        with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+            job = state.extraction(tx, claimed.memory_version, claimed.thread_id)
+            try:
+                failed = extraction.fail(
+                    job,
+                    ownership_token=claimed.ownership_token,
+                    kind=error.kind,
+                    reason=error.reason,
+                    retry_after_s=error.retry_after_s,
+                    tokens=error.tokens,
+                    now=around.now(),
+                )
+            except LeaseLost:
+                return "failed"  # Forgotten or taken over meanwhile: nothing of ours to record.
+            tx.append(stream, failed)
+        return "failed"
+    except BaseException:
+        # Stopped by a person, or by a mistake of ours: nobody should wait an hour for the lease.
+        give_back(around, claimed, run_id=run_id)
+        raise
+    try:
+        with around.store.writing(
+            actor=f"model:{around.extractor.name}", run_id=run_id
+        ) as tx:
+            kept = record(around, tx, claimed, found, backfill=backfill)
+    except LeaseLost:
+        return "failed"
+    except BaseException:
+        give_back(around, claimed, run_id=run_id)
+        raise
+    return "succeeded" if kept else "no_output"
+
+
+def give_back(around: Surroundings, claimed: Stage1LeaseClaimed, *, run_id: str) -> None:
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        job = state.extraction(tx, claimed.memory_version, claimed.thread_id)
+        if job.status == "running" and job.ownership_token == claimed.ownership_token:
+            released = extraction.release(
+                job, ownership_token=claimed.ownership_token, now=around.now()
+            )
+            tx.append(extraction_stream(claimed.memory_version, claimed.thread_id), released)

@@ -1,0 +1,323 @@
+"""Phase 2: each memory root is consolidated, published, and rendered; one worker a root.
+
+The claim, the publication and the render are a transaction each. What is published is decided in
+one transaction that looks once more at everything it rests on: the lease, and that every selected
+thread is still alive, enabled and of this root. Where it is not, nothing is published, the lease is
+given back, and the root is claimed again with what is there now.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ..domain import consolidation, selection
+from ..domain.artifact import problems
+from ..domain.events import (
+    ArtifactsPublished,
+    Input,
+    Phase2InputsSelected,
+    Phase2LeaseClaimed,
+    Tokens,
+    consolidation_stream,
+)
+from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
+from ..domain.selection import cutoff_at
+from ..projections import jobs, stage1_outputs
+from . import state
+from .ports import PhaseTwoOutput, View, Writing
+from .render import Rendered, is_current, render
+from .reports import RootReport
+from .roots import Root, body, chosen, chosen_inputs, is_unchanged, published, roots, snapshot, texts
+from .surroundings import GLOBAL, Surroundings, Workspace
+
+POLL_S = 0.05
+TRIES = 8  # Inputs that keep changing under a run are left to the next one.
+
+
+class ConsolidationFailed(Exception):
+    """A consolidator's run that came to nothing. `reason` is one of Codex's labels."""
+
+    def __init__(self, reason: str, *, tokens: Tokens = Tokens()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.tokens = tokens
+
+
+class Claimed(Struct, frozen=True, kw_only=True):
+    lease: Phase2LeaseClaimed
+    inputs: tuple[Input, ...]
+    outputs: tuple[PhaseTwoOutput, ...]
+    published: Mapping[str, str]
+
+
+def run(around: Surroundings, *, run_id: str, waiting: dict[str, int]) -> list[RootReport]:
+    with around.store.reading() as view:
+        found = roots(view, around.policy)
+    reports = []
+    for root in found:
+        report = one_root(around, root, run_id=run_id, waiting=waiting)
+        if report is not None:
+            reports.append(report)
+    return reports
+
+
+def one_root(
+    around: Surroundings, root: Root, *, run_id: str, waiting: dict[str, int]
+) -> RootReport | None:
+    """Bring one root up to date, waiting for whoever is at it. None: there is nothing to do."""
+    workspace = around.workspace(root.memory_version, root.scope)
+    for _ in range(TRIES):
+        claimed = claim_when_free(around, root, workspace, run_id=run_id, waiting=waiting)
+        if claimed is None:
+            return None
+        report = consolidate(around, root, workspace, claimed, run_id=run_id)
+        if report.status != "inputs_changed":
+            return report
+    waiting["inputs_changed"] = waiting.get("inputs_changed", 0) + 1
+    return None
+
+
+def claim_when_free(
+    around: Surroundings,
+    root: Root,
+    workspace: Workspace,
+    *,
+    run_id: str,
+    waiting: dict[str, int],
+) -> Claimed | None:
+    while True:
+        with around.store.reading() as view:
+            if not needs_work(around, view, root, workspace):
+                return None
+            if is_being_read(around, view, root):
+                # Whoever reads a session of this root consolidates it when the last one is done.
+                waiting["phase1_running"] = waiting.get("phase1_running", 0) + 1
+                return None
+        free_a_dead_workers_lease(around, root, run_id=run_id)
+        try:
+            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+                return claim(around, tx, root)
+        except LeaseHeld:
+            around.sleep(POLL_S)
+        except (BackingOff, CoolingDown) as refused:
+            waiting[refused.code] = waiting.get(refused.code, 0) + 1
+            return None
+
+
+def needs_work(around: Surroundings, view: View, root: Root, workspace: Workspace) -> bool:
+    """No diff, no work: the same readings, and a folder as it was rendered."""
+    selected = chosen_inputs(chosen(view, root, around.policy, now=around.now()))
+    before = snapshot(view, root)
+    files = published(view, root)
+    if not selected and not before and not files:
+        return False  # Nothing to say, and nothing was ever said.
+    if not files or not is_unchanged(selected, before):
+        return True
+    return not is_current(view, root, workspace)
+
+
+def is_being_read(around: Surroundings, view: View, root: Root) -> bool:
+    """Whether another worker that is alive holds a phase-1 lease in this root."""
+    asked = {"memory_version": root.memory_version, "now": around.now()}
+    if root.scope == GLOBAL:
+        held = view.find(jobs, jobs.FRESH_LEASES, **asked)
+    else:
+        held = view.find(jobs, jobs.FRESH_LEASES_OF_SCOPE, scope=root.scope, **asked)
+    return any(
+        job.worker_id != around.worker_id and around.is_alive(job.worker_id) for job in held
+    )
+
+
+def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) -> None:
+    """A run that was killed on this machine gives its lease back through whoever comes next."""
+    with around.store.reading() as view:
+        seen = state.consolidation(view, root.memory_version, root.scope)
+    if not consolidation.is_held(seen, now=around.now()):
+        return
+    assert seen.worker_id is not None
+    if around.is_alive(seen.worker_id):
+        return
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        give_back(tx, root, seen.ownership_token, reason="stopped", now=around.now())
+
+
+def claim(around: Surroundings, tx: Writing, root: Root) -> Claimed:
+    now, policy = around.now(), around.policy
+    offline = around.consolidator.name == "offline"
+    lease = consolidation.claim(
+        state.consolidation(tx, root.memory_version, root.scope),
+        worker_id=around.worker_id,
+        ownership_token=around.new_id(),
+        cooldown_waived="offline" if offline else None,
+        now=now,
+    )
+    rows = chosen(tx, root, policy, now=now)
+    inputs = chosen_inputs(rows)
+    selected = Phase2InputsSelected(
+        at=now,
+        memory_version=root.memory_version,
+        scope=root.scope,
+        ownership_token=lease.ownership_token,
+        limit=policy.limits.max_raw_memories_for_consolidation,
+        cutoff=cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
+        position=tx.position,
+        selected=inputs,
+    )
+    tx.append(consolidation_stream(root.memory_version, root.scope), lease, selected)
+    return Claimed(
+        lease=lease,
+        inputs=inputs,
+        outputs=tuple(texts(tx, rows)),
+        published=published(tx, root),
+    )
+
+
+def consolidate(
+    around: Surroundings, root: Root, workspace: Workspace, claimed: Claimed, *, run_id: str
+) -> RootReport:
+    report = RootReport(
+        version=root.memory_version, scope=root.scope, status="", path=str(workspace.path)
+    )
+    try:
+        files = proposed(around, root, claimed)
+        with workspace.lock(holder=around.worker_id):
+            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+                report.status = publish(around, tx, root, claimed, files, run_id=run_id)
+            if report.status != "inputs_changed":
+                fill(report, render(around, root, workspace, run_id=run_id))
+    except ConsolidationFailed as error:
+        report.status = "failed"
+        report.reason = error.reason
+        fail(around, root, claimed, error, run_id=run_id)
+    except LeaseLost as lost:
+        report.status = "lease_lost"
+        report.reason = str(lost)
+    except BaseException:
+        give_back_if_ours(around, root, claimed, run_id=run_id)
+        raise
+    return report
+
+
+def proposed(around: Surroundings, root: Root, claimed: Claimed) -> dict[str, str]:
+    files = around.consolidator.consolidate(
+        scope=root.scope, outputs=claimed.outputs, published=claimed.published
+    )
+    if problems(files):
+        raise ConsolidationFailed("failed_invalid_artifacts")
+    return files
+
+
+def publish(
+    around: Surroundings,
+    tx: Writing,
+    root: Root,
+    claimed: Claimed,
+    files: Mapping[str, str],
+    *,
+    run_id: str | None,
+) -> str:
+    """Record what the root holds from now on: the status, `inputs_changed` if it must not."""
+    now, token = around.now(), claimed.lease.ownership_token
+    stream = consolidation_stream(root.memory_version, root.scope)
+    job = state.consolidation(tx, root.memory_version, root.scope)
+    consolidation.require_lease(job, token)
+    held = readings(tx, root, claimed.inputs)
+    if held.keys() != {each.thread_id for each in claimed.inputs}:
+        give_back(tx, root, token, reason="inputs_changed", now=now)
+        return "inputs_changed"
+    selected = selection.snapshot(claimed.inputs, held=held)
+    changed = dict(files) != dict(claimed.published)
+    if changed:
+        tx.append(stream, publication(around, tx, root, files, run_id=run_id, now=now))
+    no_changes = not changed and is_unchanged(claimed.inputs, snapshot(tx, root))
+    done = consolidation.succeed(
+        job,
+        ownership_token=token,
+        completed_watermark=consolidation.completed_watermark(
+            claimed.lease.input_watermark, claimed.inputs
+        ),
+        selected=selected,
+        no_changes=no_changes,
+        now=now,
+    )
+    tx.append(stream, done)
+    return "succeeded_no_workspace_changes" if no_changes else "succeeded"
+
+
+def publication(
+    around: Surroundings,
+    tx: Writing,
+    root: Root,
+    files: Mapping[str, str],
+    *,
+    run_id: str | None,
+    now: int,
+    consolidator: str | None = None,
+) -> ArtifactsPublished:
+    owner = consolidation_stream(root.memory_version, root.scope)
+    return ArtifactsPublished(
+        at=now,
+        memory_version=root.memory_version,
+        scope=root.scope,
+        run_id=run_id,
+        consolidator=consolidator or around.consolidator.name,
+        files=tuple(tx.put(owner, body(path, text)) for path, text in sorted(files.items())),
+    )
+
+
+def readings(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, int]:
+    """source_updated_at of the inputs that are still live, enabled and of this root."""
+    held = {}
+    for each in inputs:
+        for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version)):
+            if row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope):
+                held[each.thread_id] = row.source_updated_at
+    return held
+
+
+def fail(
+    around: Surroundings,
+    root: Root,
+    claimed: Claimed,
+    error: ConsolidationFailed,
+    *,
+    run_id: str,
+) -> None:
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        job = state.consolidation(tx, root.memory_version, root.scope)
+        try:
+            failed = consolidation.fail(
+                job,
+                ownership_token=claimed.lease.ownership_token,
+                reason=error.reason,
+                tokens=error.tokens,
+                now=around.now(),
+            )
+        except LeaseLost:
+            return  # Somebody else has the job now; how ours ended is nothing to them.
+        tx.append(consolidation_stream(root.memory_version, root.scope), failed)
+
+
+def give_back_if_ours(
+    around: Surroundings, root: Root, claimed: Claimed, *, run_id: str
+) -> None:
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        give_back(tx, root, claimed.lease.ownership_token, reason="stopped", now=around.now())
+
+
+def give_back(tx: Writing, root: Root, token: str | None, *, reason: str, now: int) -> None:
+    job = state.consolidation(tx, root.memory_version, root.scope)
+    if token is None or job.status != "running" or job.ownership_token != token:
+        return
+    released = consolidation.release(
+        job,
+        ownership_token=token,
+        reason=reason,  # type: ignore[arg-type]
+        now=now,
+    )
+    tx.append(consolidation_stream(root.memory_version, root.scope), released)
+
+
+def fill(report: RootReport, rendered: Rendered) -> None:
+    report.added, report.modified = rendered.added, rendered.modified
+    report.deleted, report.edits = rendered.deleted, rendered.edits

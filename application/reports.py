@@ -1,0 +1,97 @@
+"""What a use case tells its caller: plain structs, the same for people and for programs."""
+
+from msgspec import Struct, field
+
+from ..domain.events import Tokens
+
+
+class Stage1Report(Struct, kw_only=True):
+    claimed: int = 0
+    succeeded: int = 0
+    no_output: int = 0
+    failed: int = 0
+    waiting: int = 0
+
+
+class RootReport(Struct, kw_only=True):
+    """One memory root after this run. Paths are of the whole folder, after publishing."""
+
+    version: str
+    scope: str
+    status: str
+    path: str
+    added: list[str] = field(default_factory=list)
+    modified: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    edits: list[str] = field(default_factory=list)
+    reason: str | None = None
+
+
+class IngestReport(Struct, kw_only=True):
+    """`ingested` counts sessions whose facts are new or changed; `sessions` all that were found."""
+
+    sessions: int = 0
+    ingested: int = 0
+    skipped_lines: dict[str, int] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+
+
+class RunReport(Struct, kw_only=True):
+    run_id: str
+    sessions: int = 0
+    ingested: int = 0
+    skipped_lines: dict[str, int] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    pruned: int = 0
+    stage1: Stage1Report = field(default_factory=Stage1Report)
+    phase2: list[RootReport] = field(default_factory=list)
+    tokens: Tokens = Tokens()
+    waiting: dict[str, int] = field(default_factory=dict)
+    dry_run: bool = False
+
+    @property
+    def all_failed(self) -> bool:
+        """Every job that was started has failed, and there was one."""
+        phase2_failed = [root for root in self.phase2 if root.status.startswith("failed")]
+        started = self.stage1.claimed + len(self.phase2)
+        return started > 0 and self.stage1.failed + len(phase2_failed) == started
+
+
+class GateAnswer(Struct, kw_only=True):
+    name: str
+    passed: bool = field(name="pass")
+    why: str
+
+
+class Explanation(Struct, kw_only=True):
+    """Why a thread is in or out at a position, in the order in which the gates are asked."""
+
+    thread_id: str
+    position: int
+    at: int
+    scope: str | None
+    selected: bool
+    verdict: str
+    gates: list[GateAnswer]
+    rank: int | None
+    waiting: list[str]
+    events: list[int]
+
+
+class ThreadLine(Struct, kw_only=True):
+    thread_id: str
+    source: str
+    kind: str
+    scope: str | None
+    memory_mode: str
+    updated_at: str | None
+    stage1: str
+    selected: bool
+
+
+class ForgetReport(Struct, kw_only=True):
+    thread_id: str
+    already: bool
+    bodies_erased: int = 0
+    roots: list[str] = field(default_factory=list)
+    pending: str | None = None

@@ -1,0 +1,114 @@
+"""Retention: words that no row points to any longer go after `history_days`, and the log says so.
+
+What was replaced, pruned or withdrawn stays readable in the past for a while, so that a change can
+be explained and undone. Forgetting does not wait for this: it erases at once.
+"""
+
+from ..domain.events import (
+    STORE_STREAM,
+    ArtifactsPublished,
+    BodiesErased,
+    FolderEdited,
+    OutputWithdrawn,
+    RootRendered,
+    Stage1Succeeded,
+    Stage1SucceededNoOutput,
+    ThreadChanged,
+    ThreadRegistered,
+    extraction_stream,
+)
+from ..projections import artifacts, stage1_outputs, threads
+from .ports import Recorded, View
+from .surroundings import Surroundings
+
+DAY_MS = 86_400_000
+
+
+def expire(around: Surroundings, *, run_id: str) -> int:
+    """Erase what nothing has pointed to for `history_days`; how many texts."""
+    oldest_ms = int(around.clock() * 1000) - around.policy.history_days * DAY_MS
+    with around.store.reading() as view:
+        first = next(iter(view.events()), None)
+        if first is None or first.recorded_at_ms > oldest_ms:
+            return 0  # The log is younger than that: nothing can have aged.
+        aged = superseded(view, before_ms=oldest_ms)
+        aged |= polluted(view, before_s=oldest_ms // 1000)
+    if not aged:
+        return 0
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        gone = {ref: owner for ref, owner in aged.items() if not is_in_use(tx, owner, ref)}
+        gone |= polluted(tx, before_s=oldest_ms // 1000)
+        count = tx.erase(refs=gone)
+        if count:
+            erased = BodiesErased(
+                at=around.now(),
+                owners=tuple(sorted(set(gone.values()))),
+                count=count,
+                reason="history_days",
+            )
+            tx.append(STORE_STREAM, erased)
+    return count
+
+
+def superseded(view: View, *, before_ms: int) -> dict[str, str]:
+    """Ref -> stream of the texts that something later took the place of, before that time.
+
+    A text's end is the event after which no row points to it. It is found going forward: whatever
+    a stream's newer event of the same kind replaces has ended there.
+    """
+    current: dict[tuple[str, str], set[str]] = {}
+    ended: dict[str, str] = {}
+    for recorded in view.events():
+        if recorded.recorded_at_ms > before_ms:
+            break
+        for kind, refs in texts_of(recorded):
+            place = recorded.stream, kind
+            for ref in current.get(place, set()) - refs:
+                ended[ref] = recorded.stream
+            current[place] = refs
+    return {ref: stream for ref, stream in ended.items() if view.body(ref) is not None}
+
+
+def polluted(view: View, *, before_s: int) -> dict[str, str]:
+    """The texts of outputs whose thread has been polluted for so long. Their rows stay."""
+    found: dict[str, str] = {}
+    for row in view.find(stage1_outputs, stage1_outputs.POLLUTED):
+        thread = view.rows(threads, (row.thread_id,))
+        if thread and (thread[0].mode_changed_at or thread[0].created_at_ms // 1000) <= before_s:
+            stream = extraction_stream(row.memory_version, row.thread_id)
+            found |= {ref: stream for ref in refs_of(row) if view.body(ref) is not None}
+    return found
+
+
+def refs_of(row: stage1_outputs.Row | Stage1Succeeded) -> set[str]:
+    refs = (row.raw_memory_ref, row.rollout_summary_ref, row.rollout_slug_ref, row.evidence_ref)
+    return {ref for ref in refs if ref is not None}
+
+
+def texts_of(recorded: Recorded) -> list[tuple[str, set[str]]]:
+    match recorded.event:
+        case ThreadRegistered(preview_ref=str(ref)) | ThreadChanged(preview_ref=str(ref)):
+            return [("preview", {ref})]
+        case Stage1Succeeded(output_replaced=True) as event:
+            return [("output", refs_of(event))]
+        case OutputWithdrawn() | Stage1SucceededNoOutput(output_removed=True):
+            return [("output", set())]
+        case ArtifactsPublished(files=files):
+            return [("file", set(files))]
+        case RootRendered(manifest_ref=ref):
+            return [("manifest", {ref})]
+        case FolderEdited(body_ref=ref):
+            return [("edit", {ref})]
+        case _:
+            return []
+
+
+def is_in_use(view: View, stream: str, ref: str) -> bool:
+    kind, _, rest = stream.partition(":")
+    if kind == "thread":
+        return any(row.preview_ref == ref for row in view.rows(threads, (rest,)))
+    version, _, key = rest.partition(":")
+    if kind == "consolidation":
+        rows = view.rows(artifacts, (version, key))
+        return any(row.body_ref == ref for row in rows if row.kind != "edit")
+    return any(ref in refs_of(row) for row in view.rows(stage1_outputs, (key, version)))

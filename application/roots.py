@@ -1,0 +1,162 @@
+"""A memory root: which outputs it would be made from, what it was made from, what it published."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from ..domain.events import Input
+from ..domain.scope import has_root
+from ..domain.selection import cutoff_at
+from ..projections import artifacts, selection, stage1_outputs, threads
+from ..projections.folder import inputs
+from ..projections.roots import ROOTS
+from .ports import PhaseTwoOutput, View
+from .surroundings import GLOBAL, Policy
+
+ENOUGH = 4  # Times the limit: from so many recent outputs on, the walk by rank is the quick one.
+
+
+class Root(Struct, frozen=True, kw_only=True):
+    memory_version: str
+    scope: str
+
+
+def roots(view: View, policy: Policy) -> list[Root]:
+    """Every root of today's setting that has something, and every folder that was published.
+
+    A folder that is there is kept true, also after `scope` was set the other way.
+    """
+    version = policy.memory_version
+    known: list[str] = msgspec.json.decode(view.value(ROOTS, memory_version=version))
+    published = {row.scope for row in view.rows(artifacts, (version,)) if row.kind == "file"}
+    today = [GLOBAL] if policy.scope == GLOBAL else [s for s in known if s != GLOBAL]
+    wanted = {scope for scope in today if has_root(scope)} | published
+    return [Root(memory_version=version, scope=scope) for scope in sorted(wanted)]
+
+
+def chosen(view: View, root: Root, policy: Policy, *, now: int) -> list[stage1_outputs.Row]:
+    """What phase 2 would read now, in ascending thread id."""
+    limit = policy.limits.max_raw_memories_for_consolidation
+    asked = {
+        "memory_version": root.memory_version,
+        "cutoff": cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
+    }
+    if root.scope == GLOBAL:
+        count, few, many = (
+            stage1_outputs.RECENT_EVERYWHERE,
+            stage1_outputs.RANKED_OF_FEW_EVERYWHERE,
+            stage1_outputs.RANKED_EVERYWHERE,
+        )
+    else:
+        asked["scope"] = root.scope
+        count, few, many = (
+            stage1_outputs.RECENT,
+            stage1_outputs.RANKED_OF_FEW,
+            stage1_outputs.RANKED,
+        )
+    enough = ENOUGH * limit
+    recent = view.value(count, enough=enough, **asked)
+    found = view.find(stage1_outputs, few if recent < enough else many, most=limit, **asked)
+    return sorted(found, key=lambda row: row.thread_id)
+
+
+def chosen_inputs(rows: Iterable[stage1_outputs.Row]) -> tuple[Input, ...]:
+    return tuple(
+        Input(thread_id=row.thread_id, source_updated_at=row.source_updated_at) for row in rows
+    )
+
+
+def snapshot(view: View, root: Root) -> list[selection.Row]:
+    return view.rows(selection, (root.memory_version, root.scope))
+
+
+def is_unchanged(selected: Sequence[Input], rows: Sequence[selection.Row]) -> bool:
+    """Whether the last success was made from exactly these readings."""
+    return [(each.thread_id, each.source_updated_at, 1) for each in selected] == [
+        (row.thread_id, row.source_updated_at, row.matched) for row in rows
+    ]
+
+
+def texts(view: View, rows: Iterable[stage1_outputs.Row]) -> list[PhaseTwoOutput]:
+    """The outputs with their words. One whose words are gone is left out."""
+    outputs = []
+    for row in rows:
+        raw = view.body(row.raw_memory_ref)
+        summary = view.body(row.rollout_summary_ref)
+        thread = view.rows(threads, (row.thread_id,))
+        if raw is None or summary is None or not thread:
+            continue
+        slug = view.body(row.rollout_slug_ref) if row.rollout_slug_ref else None
+        outputs.append(
+            PhaseTwoOutput(
+                thread_id=row.thread_id,
+                updated_at=row.source_updated_at,
+                rollout_path=thread[0].rollout_path,
+                cwd=thread[0].cwd or "",
+                git_branch=thread[0].git_branch,
+                raw_memory=raw,
+                rollout_summary=summary,
+                rollout_slug=slug,
+            )
+        )
+    return outputs
+
+
+def live(view: View, root: Root) -> list[stage1_outputs.Row]:
+    """The outputs of the last success that may still be read: enabled, and of this root."""
+    found = []
+    for each in snapshot(view, root):
+        for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version)):
+            if row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope):
+                found.append(row)
+    return found
+
+
+def published(view: View, root: Root) -> dict[str, str]:
+    """Path -> text of the artifacts as the log has them."""
+    files = {}
+    for row in view.rows(artifacts, (root.memory_version, root.scope, "file")):
+        body = view.body(row.body_ref)
+        if body is not None:
+            path, text = split(body)
+            files[path] = text
+    return files
+
+
+def wanted(view: View, root: Root) -> dict[str, str]:
+    """Everything the folder should hold: the inputs of the last success, and what it published."""
+    outputs = texts(view, live(view, root))
+    return inputs(outputs, memory_version=root.memory_version) | published(view, root)
+
+
+def manifest(view: View, root: Root) -> dict[str, str] | None:
+    """Path -> digest of the last render; None before the first, and after a forgetting."""
+    for row in view.rows(artifacts, (root.memory_version, root.scope, "manifest")):
+        body = view.body(row.body_ref)
+        if body is not None:
+            return manifest_of(body)
+    return None
+
+
+def manifest_of(body: str) -> dict[str, str]:
+    return msgspec.json.decode(body, type=dict[str, str])
+
+
+def manifest_body(digests: Mapping[str, str]) -> str:
+    return msgspec.json.encode(dict(sorted(digests.items()))).decode()
+
+
+def body(path: str, text: str) -> str:
+    """A file as one body: its path, LF, its text."""
+    return f"{path}\n{text}"
+
+
+def split(kept: str) -> tuple[str, str]:
+    path, _, text = kept.partition("\n")
+    return path, text
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,0 +1,85 @@
+"""Status: what is stored, what is stuck and since when, and what was spent."""
+
+from datetime import timedelta
+from typing import Any
+
+from ..domain.consolidation import is_held
+from ..projections import jobs, spend
+from . import state
+from .explain import clock, thread_lines
+from .ports import View
+from .render import is_current
+from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
+from .surroundings import Surroundings
+
+
+def status(around: Surroundings, view: View) -> dict[str, Any]:
+    now = around.now()
+    lines = thread_lines(view, around.policy, extractor=around.extractor.name, now=now)
+    counts: dict[str, int] = {}
+    for line in lines:
+        counts[line.stage1] = counts.get(line.stage1, 0) + 1
+    known = sum(1 for recorded in view.events() if recorded.event is None)
+    return {
+        "events": view.position,
+        "unknown_events": known,
+        "threads": {"all": len(lines), **dict(sorted(counts.items()))},
+        "roots": [root_status(around, view, root, now=now) for root in roots(view, around.policy)],
+        "stuck": stuck(view, now=now),
+        "spend": [
+            f"{row.day} {row.phase} {row.model}: {row.input + row.output} tokens, {row.calls} calls"
+            for row in view.rows(spend, ())
+        ],
+    }
+
+
+def root_status(around: Surroundings, view: View, root: Any, *, now: int) -> dict[str, Any]:
+    """A root and whether its folder is what it would be made from today."""
+    job = state.consolidation(view, root.memory_version, root.scope)
+    before = snapshot(view, root)
+    same = is_unchanged(chosen_inputs(chosen(view, root, around.policy, now=now)), before)
+    if is_held(job, now=now):
+        told = f"being consolidated by {job.worker_id} until {clock(job.lease_until)}"
+    elif not published(view, root):
+        told = "not consolidated yet; the next run does it"
+    elif job.retry_at is not None and job.retry_at > now:
+        told = f"failed ({job.last_error}); tried again at {clock(job.retry_at)}"
+    else:
+        told = "up to date" if same else "the next run brings it up to date"
+    return {
+        "version": root.memory_version,
+        "scope": root.scope,
+        "selected": len(before),
+        "state": told,
+        "path": str(around.workspace(root.memory_version, root.scope).path),
+    }
+
+
+def stuck(view: View, *, now: int) -> list[str]:
+    """Every job that waits, with its age and what to do."""
+    found = []
+    for job in view.rows(jobs, ()):
+        what = f"{'thread' if job.kind == jobs.STAGE1 else 'phase 2 of'} {job.job_key}"
+        if job.status == "running" and job.lease_until is not None and job.lease_until <= now:
+            late = timedelta(seconds=now - job.lease_until)
+            found.append(f"{what}: its worker has not come back for {late}; the next run takes over")
+        elif job.status == "error" and job.retry_at is None:
+            found.append(f"{what}: {job.last_error}; it is read again when the session goes on")
+        elif job.status == "error":
+            found.append(f"{what}: {job.last_error}; tried again at {clock(job.retry_at)}")
+    return found
+
+
+def folder_differences(around: Surroundings) -> list[str]:
+    """The folders that are not as they were rendered last."""
+    found = []
+    with around.store.reading() as view:
+        for root in roots(view, around.policy):
+            workspace = around.workspace(root.memory_version, root.scope)
+            if published(view, root) and not is_current(view, root, workspace):
+                found.append(
+                    f"{workspace.path} is not as it was rendered; `threadbook run` writes it again"
+                    " and keeps what a person changed"
+                )
+    return found
+

@@ -1,0 +1,114 @@
+"""What a use case finds around it: a store, files, models, a clock, and the user's policy."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from ..domain.eligibility import Limits
+from ..domain.session import AnyItem, Survey
+from .ports import Clock, Consolidator, Extractor, Store
+
+GLOBAL = "global"
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """The user's settings, as far as a use case asks them."""
+
+    memory_version: str = "v1"
+    scope: Literal["project", "global"] = "project"
+    limits: Limits = Limits()
+    generate_memories: bool = True
+    disable_on_external_context: bool = False
+    history_days: int = 30
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What was on disk where a session worked: the project's root and its remote, if any."""
+
+    root: str | None = None
+    remote: str | None = None
+
+
+class Rollouts(Protocol):
+    def discover(self, paths: Sequence[Path]) -> Iterator[Path]:
+        """The session files under the paths. `Failure` for a path that is not there."""
+
+    def survey(self, path: Path, *, now_ms: int) -> Survey: ...
+
+    def items(self, path: Path, *, now_ms: int) -> Iterator[AnyItem]: ...
+
+
+class Found(Protocol):
+    @property
+    def files(self) -> dict[str, bytes]: ...
+
+    @property
+    def others(self) -> dict[str, str]:
+        """Path -> why it is not among the texts."""
+
+
+class Changed(Protocol):
+    @property
+    def status(self) -> str:
+        """A, M or D."""
+
+    @property
+    def path(self) -> str: ...
+
+
+class Workspace(Protocol):
+    """One memory root on disk. Hold `lock` around everything that writes."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def lock(self, *, wait_s: float = ..., holder: str = ...) -> AbstractContextManager[None]: ...
+
+    def prepare(self) -> list[str]:
+        """Make the folder sound; the symbolic links that had to go."""
+
+    def scan(self) -> Found: ...
+
+    def has_baseline(self) -> bool: ...
+
+    def render(
+        self,
+        wanted: Mapping[str, str],
+        *,
+        previous: Mapping[str, str],
+        on_edit: Callable[[str, bytes], None],
+    ) -> dict[str, str]:
+        """Write what differs, remove what was rendered before and is wanted no longer; path ->
+        digest. An artifact that somebody changed is told of before it is replaced."""
+
+    def set_aside(self, path: str, content: bytes) -> Path:
+        """Keep a copy beside the root, never over an earlier one."""
+
+    def remove_edits(self) -> int: ...
+
+    def diff(self) -> Sequence[Changed]:
+        """What differs from the baseline."""
+
+    def reset_baseline(self, now: float) -> None: ...
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    store: Store
+    rollouts: Rollouts
+    look: Callable[[str | None], Seen]
+    workspace: Callable[[str, str], Workspace]
+    extractor: Extractor
+    consolidator: Consolidator
+    policy: Policy
+    machine_id: str
+    worker_id: str
+    is_alive: Callable[[str], bool]  # Whether the worker of that id may still be at work.
+    clock: Clock
+    new_id: Callable[[], str]
+    sleep: Callable[[float], None]
+
+    def now(self) -> int:
+        return int(self.clock())
