@@ -313,6 +313,7 @@ class SqliteStore:
         return int(number)
 
     def _admit(self, *, simulated: bool, check: bool) -> None:
+        known = head.read(self.home)  # Before the log is looked at, which others lengthen.
         with self._connections.one() as db:
             began = db.execute(
                 "SELECT position, type, data FROM events WHERE stream = ? AND type = ?"
@@ -328,7 +329,6 @@ class SqliteStore:
                 )
             if check:
                 position, _ = self._end(db)
-                known = head.read(self.home)
                 if known is not None and known.position > position:
                     raise cut(self.path, known.position, position)
             stored = db.execute("SELECT value FROM meta WHERE key = 'projections'").fetchone()

@@ -72,10 +72,11 @@ class Walk:
         for row in rows:
             columns, stored = row[:8], row[8]
             position = columns[0]
-            if position != self.last + 1:
+            if position <= self.last:  # Before the first: no row of ours was ever there.
+                self.suspects.append(Suspect(position, columns, stored))
+                continue
+            if position > self.last + 1:
                 self._missing_before(position)
-                if position <= self.last:
-                    self.suspects.append(Suspect(position, columns, stored))
                 previous = instead = None  # It was chained to a row that is gone.
             linked = stored if previous is None else link_or_none(previous, columns)
             if linked != stored:
