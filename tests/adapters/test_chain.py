@@ -107,12 +107,9 @@ def test_any_single_change_of_any_column_is_found_at_its_row(data):
     rows, codec = log_in_memory(), Codec()
     column = data.draw(st.sampled_from(["stream", "version", "type", "actor", "run_id", "data"]))
     position = data.draw(st.integers(1, ROWS))
-    was = rows.execute(f"SELECT {column} FROM events WHERE position = ?", (position,)).fetchone()[0]
-    new = data.draw(
-        st.integers(100, 999)
-        if column == "version"
-        else st.text(max_size=5).filter(lambda text: text != was)
-    )
+    row = rows.execute(f"SELECT {column} FROM events WHERE position = ?", (position,)).fetchone()
+    others = st.integers(100, 999) if column == "version" else st.text(max_size=5)
+    new = data.draw(others.filter(lambda drawn: drawn != row[0]))
 
     rows.execute(f"UPDATE events SET {column} = ? WHERE position = ?", (new, position))
 
@@ -274,12 +271,12 @@ def test_replay_finds_every_kind_of_wrong_row_and_rebuilds_it(home, store):
 def test_replay_finds_a_changed_column_and_names_both_values(home, store):
     with store.writing(actor="human:cli") as writing:
         writing.append("thread:a", forgotten("a"))
-    tamper(home, "UPDATE threads SET memory_mode = 'made up'")
+    tamper(home, "UPDATE threads SET mode_reason = 'made up'")
 
     (found,) = store.replay_verify()
 
     assert (found.table, found.key) == ("threads", ("a",))
-    assert "memory_mode is 'made up', should be" in found.message
+    assert "mode_reason is 'made up', should be" in found.message
 
 
 def test_replay_finds_a_table_that_is_gone_and_rebuilds_it(home, store):
@@ -300,7 +297,7 @@ def test_a_row_that_nobody_writes_is_an_error_with_advice_not_a_traceback(home, 
     tamper(home, "UPDATE threads SET mode = 'entranced'")
 
     with (
-        pytest.raises(StoreDamaged, match="replay --verify.*replay --rebuild"),
+        pytest.raises(StoreDamaged, match=r"replay --verify.*replay --rebuild"),
         store.reading() as view,
     ):
         view.rows(threads, ("a",))
