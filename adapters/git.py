@@ -32,24 +32,16 @@ _MESSAGE = b"Memory as it was last published\n"
 _BRANCH = "refs/heads/main"
 _FILE, _PROGRAM, _LINK, _TREE = 0o100644, 0o100755, 0o120000, 0o040000
 
-# Each line answers a setting of the person's own that would change what is hashed or shown.
+# Each line answers a setting of the person's own that would change what is run or shown. What is
+# hashed is settled by the attributes, which are stronger than every setting about line ends.
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
 \tbare = false
 \tfilemode = true
-\tsymlinks = true
-\tlogallrefupdates = false
-\tautocrlf = false
-\tsafecrlf = false
 \tfsmonitor = false
-\tuntrackedCache = false
-\tsplitIndex = false
 \thooksPath = /dev/null
 \texcludesFile = /dev/null
-\tattributesFile = /dev/null
-[commit]
-\tgpgSign = false
 [status]
 \tshowUntrackedFiles = all
 """
@@ -157,10 +149,10 @@ def _published(root: Path, found: dict[bytes, _Entry]) -> dict[bytes, _Published
                     published[path] = _Published(mode, None)
                     continue
                 blob = repository[blob_id]
-                content = blob.as_raw_string()
-                if not isinstance(blob, Blob) or _blob_id(content) != blob_id:
+                if not isinstance(blob, Blob):
                     return None
-                published[path] = _Published(mode, content)
+                # Reading an object checks it against its id.
+                published[path] = _Published(mode, blob.as_raw_string())
             return published
     except Exception:
         # A broken repository fails in any way that a parser can. None of them is worth telling

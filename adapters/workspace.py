@@ -199,10 +199,10 @@ class Workspace:
         removed = []
         with _advised(self.path / SUMMARIES), self._folder([SUMMARIES], made=True) as folder:
             for name, seen in _listed(folder):
-                kept = f"{SUMMARIES}/{name}" in keep or not is_content(name)
-                if name.endswith(".md") and not kept and not stat.S_ISDIR(seen.st_mode):
+                path = f"{SUMMARIES}/{name}"
+                if path not in keep and path.endswith(".md") and not stat.S_ISDIR(seen.st_mode):
                     os.unlink(name, dir_fd=folder)
-                    removed.append(f"{SUMMARIES}/{name}")
+                    removed.append(path)
         return removed
 
     def set_aside(self, path: str, content: bytes) -> Path:
@@ -347,8 +347,8 @@ def _checked(path: str) -> list[str]:
     names = path.split("/")
     for name in names:
         if (
-            name in ("", ".", "..")
-            or name[0] in ".~"
+            not name
+            or name[0] in ".~"  # "." and ".." are among these.
             or name[-1] in ". "
             or not is_content(name)
             or _UNSAFE.search(name)

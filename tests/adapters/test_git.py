@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import zlib
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def hostile(tmp_path: Path) -> dict[str, str]:
         f"[core]\nautocrlf = true\nsafecrlf = true\neol = crlf\nhooksPath = {home}\n"
         f"excludesFile = {home}/ignore\nattributesFile = {home}/attributes\nfileMode = false\n"
         f"fsmonitor = {home}/pre-commit\nuntrackedCache = true\nsplitIndex = true\n"
-        "quotePath = true\nignoreCase = true\n"
+        "quotePath = true\nignoreCase = true\nsymlinks = false\n"
         "[commit]\ngpgSign = true\n[tag]\ngpgSign = true\n[log]\nshowSignature = true\n"
         f"[init]\ntemplateDir = {home}/template\ndefaultBranch = trunk\n"
         '[filter "shout"]\nclean = tr a-z A-Z\nrequired = true\n'
@@ -50,7 +51,7 @@ def hostile(tmp_path: Path) -> dict[str, str]:
         "[index]\nversion = 4\n[feature]\nmanyFiles = true\n"
         "[fsck]\nmissingEmail = error\n[transfer]\nfsckObjects = true\n"
     )
-    return {"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    return {"HOME": str(home), "PATH": os.environ["PATH"], "LC_ALL": "C"}
 
 
 def asked(root: Path, env: dict[str, str], *words: str) -> str:
@@ -91,6 +92,7 @@ def test_git_finds_one_clean_sound_commit_whatever_the_person_configured(
     (root / "link").symlink_to("MEMORY.md")
 
     git.reset(root, at=AT)
+    os.utime(root / "run", (1, 1))  # So that `git status` writes its index, which calls a hook.
 
     assert asked(root, hostile, "status", "--porcelain") == ""
     assert asked(root, hostile, "status", "--porcelain", "--untracked-files=all") == ""
@@ -105,14 +107,27 @@ def test_git_finds_one_clean_sound_commit_whatever_the_person_configured(
 
 
 def test_git_shows_what_we_show(root: Path, hostile: dict[str, str]) -> None:
+    (root / "run").write_text("x")
     git.reset(root, at=AT)
     (root / "MEMORY.md").write_text("# other\n")
     (root / "new.md").write_text("new\n")
+    (root / "run").chmod(0o755)
     (root / "rollout_summaries" / "one.md").unlink()
 
     shown = asked(root, hostile, "status", "--porcelain")
 
-    assert shown.splitlines() == [" M MEMORY.md", " D rollout_summaries/one.md", "?? new.md"]
+    assert shown.splitlines() == [
+        " M MEMORY.md",
+        " D rollout_summaries/one.md",
+        " M run",
+        "?? new.md",
+    ]
+    assert told(git.changes(root)) == [
+        ("M", "MEMORY.md"),
+        ("A", "new.md"),
+        ("D", "rollout_summaries/one.md"),
+        ("M", "run"),
+    ]
 
 
 def test_text_that_was_deleted_is_in_no_object(root: Path) -> None:
@@ -269,8 +284,13 @@ def test_a_blob_changed_inside_the_pack_is_no_baseline(root: Path) -> None:
     new = zlib.compress(b"thread_id: 2\n")
     assert old in pack.read_bytes()
     assert len(old) == len(new)
+    table = pack.with_suffix(".idx")
     pack.chmod(0o600)
-    pack.write_bytes(pack.read_bytes().replace(old, new))
+    table.chmod(0o600)
+    body = pack.read_bytes()[:-20].replace(old, new)
+    pack.write_bytes(body + sha1(body).digest())
+    listed = table.read_bytes()[:-40] + sha1(body).digest()
+    table.write_bytes(listed + sha1(listed).digest())
     (root / "rollout_summaries" / "one.md").write_text("thread_id: 3\n")
 
     changes = git.changes(root)

@@ -129,6 +129,7 @@ def test_preparing_removes_what_a_killed_writer_left_and_heals_the_baseline(
     workspace.prepare()
 
     assert not (workspace.path / "rollout_summaries" / ".git.tmp-00").exists()
+    assert (workspace.path / ".git").is_dir()
     assert workspace.diff() == []
 
 

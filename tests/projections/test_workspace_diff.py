@@ -160,6 +160,21 @@ def test_twenty_thousand_lines_of_few_kinds_are_compared_at_once() -> None:
     assert all(before[i : i + n] == after[j : j + n] for i, j, n in blocks)
 
 
+@pytest.mark.parametrize(("between", "hunks"), [(6, 1), (7, 2)])
+def test_changes_share_a_hunk_when_their_context_meets(between: int, hunks: int) -> None:
+    middle = "".join(f"{number}\n" for number in range(between))
+
+    diff = diff_of([modified("a", f"x\n{middle}y\n".encode(), f"X\n{middle}Y\n".encode())])
+
+    assert diff.count("@@ -") == hunks
+
+
+def test_a_name_with_blanks_ends_in_a_tab() -> None:
+    diff = diff_of([modified("a b", b"x\n", b"y\n")])
+
+    assert diff.startswith("diff --git a/a b b/a b\n--- a/a b\t\n+++ b/a b\t\n@@ -1 +1 @@\n")
+
+
 def write(root: Path, path: str, content: bytes, mode: int) -> None:
     target = root / path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -210,6 +225,7 @@ def test_the_diff_applies_with_git_whatever_the_names_modes_and_ends(tmp_path: P
         modified("ends", b"one\ntwo", b"one\ntwo\n"),
         modified("ends less", b"one\ntwo\n", b"one\ntwo"),
         modified("returns", b"one\r\ntwo\r\n", b"one\r\n2\r\n"),
+        modified("turned", b"1\n2\n3\n4\n5\n6\n7\n8\n", b"4\n5\n1\n9\n8\n2\n3\n7\n6\n"),
         modified("to nothing", b"one\n", b""),
         modified("from nothing", b"", b"one\n"),
         replace(modified("mode", b"same\n", b"same\n"), mode_after=PROGRAM),
@@ -223,7 +239,11 @@ def test_the_diff_applies_with_git_whatever_the_names_modes_and_ends(tmp_path: P
     assert found == wanted(changes)
 
 
-LINES = st.lists(st.sampled_from(["a\n", "b\n", "\n", "---\n", "- x\n", "```\n"]), max_size=24)
+# Few kinds of line for repetition, and as many again for lines that a side has once.
+LINES = st.lists(
+    st.sampled_from(["a", "b", "", "---", "- x", "```", *"cdefghij"]).map("{}\n".format),
+    max_size=24,
+)
 TEXTS = st.tuples(LINES, st.sampled_from(["", "end"])).map(
     lambda drawn: "".join([*drawn[0], drawn[1]]).encode()
 )
