@@ -1,5 +1,6 @@
 """What the two readers share: how a session names itself, and the folded facts of one reading."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -87,6 +88,15 @@ def table(value: object) -> dict[str, Any]:
 
 def entries(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
+
+
+def compact_json(value: object) -> str:
+    if value is None:
+        return ""
+    try:
+        return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    except RecursionError:
+        return ""  # Nested beyond reason: no tool takes such arguments.
 
 
 def kind_name(value: object, otherwise: str) -> str:

@@ -6,7 +6,6 @@ the program put there; the reason a person types when refusing a tool call stand
 result and is a person's word.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -31,6 +30,7 @@ from .base import (
     Head,
     Preview,
     clean,
+    compact_json,
     digest,
     entries,
     filled,
@@ -176,8 +176,9 @@ class ClaudeReader:
                 self.polluting.setdefault(f"mcp:{server}")
             yield from self._message(kind, record, where)
         elif kind == "system":
-            if record.get("subtype") not in CLAUDE_SUBTYPES:
-                self.skipped[kind_name(record.get("subtype"), "system without subtype")] += 1
+            subtype = string(record.get("subtype"))
+            if subtype not in CLAUDE_SUBTYPES:
+                self.skipped[kind_name(subtype, "system without subtype")] += 1
         elif kind not in CLAUDE_BOOKKEEPING:
             self.skipped[kind_name(kind, "record without type")] += 1
 
@@ -215,7 +216,7 @@ class ClaudeReader:
         self, kind: str, record: dict[str, Any], where: dict[str, Any]
     ) -> Iterator[AnyItem]:
         message = table(record.get("message"))
-        role = message.get("role", kind)
+        role = string(message.get("role", kind))
         if role not in CLAUDE_CONVERSATION:
             self.skipped[kind_name(role, "message without role")] += 1
             return
@@ -242,7 +243,7 @@ class ClaudeReader:
         stop = message.get("stop_reason")
         final = stop == "end_turn" if isinstance(stop, str) else None
         for block in map(table, blocks):
-            kind = block.get("type")
+            kind = string(block.get("type"))
             if kind == "text":
                 text = string(block.get("text")) or ""
                 if text and self._is_side(record):
@@ -273,7 +274,7 @@ class ClaudeReader:
         )
         of_agent = self._agent_id is not None or record.get("isSidechain") is True
         for block in map(table, blocks):
-            kind = block.get("type")
+            kind = string(block.get("type"))
             if kind == "tool_result":
                 yield from self._result(block, record, where)
             elif kind in _PLACEHOLDERS:
@@ -320,7 +321,7 @@ class ClaudeReader:
         if name in _EDITORS and (path := filled(given.get(_EDITORS[name]))):
             # Whether Write made the file anew is not known before its result.
             changes = (Change(path=path, how="add" if name == "Write" else "update"),)
-        arguments = clean(json.dumps(given, ensure_ascii=False, separators=(",", ":")))
+        arguments = compact_json(given)
         command = filled(given.get("command")) if name in ("Bash", "PowerShell") else None
         return Call(
             call_id=call_id,
@@ -361,7 +362,7 @@ class ClaudeReader:
             return clean(content)
         parts: list[str] = []
         for block in map(table, entries(content)):
-            kind = block.get("type")
+            kind = string(block.get("type"))
             if kind == "text":
                 parts.append(string(block.get("text")) or "")
             elif kind in _PLACEHOLDERS:

@@ -33,6 +33,7 @@ from .base import (
     Head,
     Preview,
     clean,
+    compact_json,
     digest,
     entries,
     filled,
@@ -409,12 +410,12 @@ class CodexReader:
 
     def _block(self, block: dict[str, Any]) -> tuple[str, str]:
         """(text, placeholder) of one content block; an unknown one is counted by its name."""
-        kind = block.get("type")
+        kind = string(block.get("type"))
         if kind in CODEX_TEXT_BLOCKS:
             return string(block.get("text")) or "", ""
         if kind in CODEX_IMAGE_BLOCKS:
             return "", IMAGE
-        if isinstance(kind, str) and kind in _SILENT_BLOCKS:
+        if kind is not None and kind in _SILENT_BLOCKS:
             return "", _SILENT_BLOCKS[kind]
         self.skipped[kind_name(kind, "block without type")] += 1
         return "", ""
@@ -437,7 +438,7 @@ class CodexReader:
         if space and not name.startswith(space):
             name = f"{space}__{name}" if space.startswith("mcp__") else f"{space}.{name}"
         raw = item.get("arguments", item.get("input", item.get("action")))
-        arguments = clean(raw) if isinstance(raw, str) else _json(raw)
+        arguments = clean(raw) if isinstance(raw, str) else compact_json(raw)
         command: str | None = None
         changes: tuple[Change, ...] = ()
         if kind == "local_shell_call":
@@ -588,7 +589,7 @@ def _source(source: object) -> str:
     """As Codex's own table holds it: the bare word, or the compact JSON text of an object."""
     if source is None:
         return "vscode"
-    return clean(source) if isinstance(source, str) else _json(source)
+    return clean(source) if isinstance(source, str) else compact_json(source)
 
 
 def _kind(source: object, thread_source: str | None) -> Kind:
@@ -601,10 +602,11 @@ def _kind(source: object, thread_source: str | None) -> Kind:
         if "subagent" in source:
             return "subagent"
         if thread_source != "subagent":
-            return "interactive" if source.get("custom") in _INTERACTIVE_CUSTOM else "unknown"
+            custom = string(source.get("custom"))
+            return "interactive" if custom in _INTERACTIVE_CUSTOM else "unknown"
     if thread_source == "subagent":
         return "subagent"
-    if source is None or source in _INTERACTIVE:
+    if source is None or string(source) in _INTERACTIVE:
         return "interactive"
     return "exec" if source == "exec" else "unknown"
 
@@ -629,9 +631,3 @@ def _parsed(raw: object) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return {}
     return table(raw)
-
-
-def _json(value: object) -> str:
-    if value is None:
-        return ""
-    return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -51,19 +51,24 @@ _REQUEST_HEADING = re.compile(r"^#+ My request for Codex:[ \t]*$\n?", re.MULTILI
 _QUERY = "<user_query>", "</user_query>"
 
 
-def pieces(text: str) -> list[Piece]:
-    """A user-role text in order, each piece with who wrote it. Blank pieces are left out."""
+def pieces(text: str, *, wrapped: bool = True) -> list[Piece]:
+    """A user-role text in order, each piece with who wrote it. Blank pieces are left out. What an
+    editor may have `wrapped` is unwrapped once, since nobody wraps twice."""
     start = text.lstrip()
     if start.startswith(_AGENT_BEGINNING):
         return [Piece("agent", text)]
     for beginning, what in _BEGINNINGS:
         if start.startswith(beginning):
             return [Piece("harness", text, what)]
-    if start.startswith(_QUERY[0]) and (query := start.rstrip()).endswith(_QUERY[1]):
-        return pieces(query[len(_QUERY[0]) : -len(_QUERY[1])])
-    if start.startswith("# ") and (heading := _REQUEST_HEADING.search(text)):
+    if wrapped and start.startswith(_QUERY[0]) and (query := start.rstrip()).endswith(_QUERY[1]):
+        return pieces(query[len(_QUERY[0]) : -len(_QUERY[1])], wrapped=False)
+    if wrapped and start.startswith("# ") and (heading := _REQUEST_HEADING.search(text)):
         context = Piece("harness", text[: heading.start()], "editor_context")
-        return [piece for piece in (context, *pieces(text[heading.end() :])) if piece.text.strip()]
+        return [
+            piece
+            for piece in (context, *pieces(text[heading.end() :], wrapped=False))
+            if piece.text.strip()
+        ]
     found: list[Piece] = []
     at = 0
     for begin, end, what in _blocks(text):

@@ -178,12 +178,11 @@ def _open(path: Path) -> tuple[FileIO, int]:
             continue
         except (OSError, ValueError) as error:
             raise Unreadable(path, _reason(error)) from error
-        file = FileIO(descriptor, "rb")
-        status = os.fstat(file.fileno())
+        status = os.fstat(descriptor)
         if not S_ISREG(status.st_mode):
-            file.close()
+            os.close(descriptor)
             raise Unreadable(path, "it is not a regular file")
-        return file, status.st_mtime_ns // 1_000_000
+        return FileIO(descriptor, "rb"), status.st_mtime_ns // 1_000_000
     raise Unreadable(path, "there is no such file")
 
 

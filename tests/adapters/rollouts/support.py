@@ -16,7 +16,12 @@ PARENT = "019d0000-0000-7000-8000-0000000000aa"
 
 
 def meta(**fields: Any) -> dict[str, Any]:
-    payload = {"id": ID, "timestamp": "2026-05-04T08:00:00.000Z", "cwd": "/srv/ferns", "source": "cli"}
+    payload = {
+        "id": ID,
+        "timestamp": "2026-05-04T08:00:00.000Z",
+        "cwd": "/srv/ferns",
+        "source": "cli",
+    }
     return record("session_meta", payload | fields, second=0)
 
 
@@ -27,7 +32,9 @@ def record(kind: str, payload: dict[str, Any], *, second: int = 1) -> dict[str, 
 
 def message(text: str, *, role: str = "user", second: int = 1) -> dict[str, Any]:
     block = {"type": "output_text" if role == "assistant" else "input_text", "text": text}
-    return record("response_item", {"type": "message", "role": role, "content": [block]}, second=second)
+    return record(
+        "response_item", {"type": "message", "role": role, "content": [block]}, second=second
+    )
 
 
 def event(kind: str, *, second: int = 1, **fields: Any) -> dict[str, Any]:

@@ -69,7 +69,7 @@ SESSIONS = {
         19,
         "vscode",
         "interactive",
-        ("Bitte übersetze das — 日本語 🚀 FACT[Nutzer schreibt Deutsch – ünïcode ok]",),
+        ("Bitte übersetze das — 日本語 🚀 FACT[Nutzer schreibt Deutsch \u2013 ünïcode ok]",),
         [0],
         (),
     ),
