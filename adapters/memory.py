@@ -105,9 +105,7 @@ class Memory:
         from ..application import ingest
 
         sightings, report = ingest.survey(self._around, self._sources(paths))
-        report.ingested = ingest.record(
-            self._around, sightings, actor=self._actor(), run_id=None
-        )
+        report.ingested = ingest.record(self._around, sightings, actor=self._actor(), run_id=None)
         return report
 
     def run(
@@ -190,9 +188,7 @@ class Memory:
         """Count a use of each thread, once a session and turn; how many uses were new."""
         from ..application import people
 
-        return people.cited(
-            self._around, ids, session=session, turn=turn, actor=self._actor()
-        )
+        return people.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
 
     def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
         from ..application import people

@@ -163,9 +163,7 @@ class LateConsolidator:
     def consolidate(self, *, scope: Any, outputs: Any, published: Any) -> Any:
         from .offline import OfflineConsolidator
 
-        return OfflineConsolidator().consolidate(
-            scope=scope, outputs=outputs, published=published
-        )
+        return OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
 
 
 def inspect_rollout(file: Path, *, now: float | None) -> dict[str, Any]:
@@ -198,12 +196,10 @@ def inspect_rollout(file: Path, *, now: float | None) -> dict[str, Any]:
         },
         "records": read.records,
         "bad_lines": [
-            {"line": bad.line, "offset": bad.offset, "reason": bad.reason}
-            for bad in read.bad_lines
+            {"line": bad.line, "offset": bad.offset, "reason": bad.reason} for bad in read.bad_lines
         ],
         "skipped": read.skipped,
         "human_messages": list(read.human_messages),
         "unfinished_tail": read.unfinished_tail,
         "polluting": list(read.polluting),
     }
-

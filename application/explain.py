@@ -93,9 +93,7 @@ def is_selected(view: View, thread_id: str, version: str) -> bool:
     return any(row.memory_version == version for row in rows)
 
 
-def verdict(
-    gates: Sequence[GateAnswer], *, is_in: bool, chosen: bool, has_output: bool
-) -> str:
+def verdict(gates: Sequence[GateAnswer], *, is_in: bool, chosen: bool, has_output: bool) -> str:
     shut = next((gate for gate in gates if not gate.passed), None)
     if is_in and chosen:
         return "in: the memory folder was made from it"
@@ -218,9 +216,10 @@ def stage1_state(
 
 
 def moment(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    )
 
 
 def clock(at: int | None) -> str:
     return "-" if at is None else moment(at * 1000)
-

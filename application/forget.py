@@ -37,9 +37,7 @@ class OnlyAPerson(Refused):
         super().__init__(f"only a person can {act}: run this at a terminal, outside an agent")
 
 
-def forget(
-    around: Surroundings, thread_id: str, *, reason: str, actor: str
-) -> ForgetReport:
+def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> ForgetReport:
     """Terminal for the id, also for one never seen. Idempotent."""
     with around.store.writing(actor=actor) as tx:
         now = around.now()

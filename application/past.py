@@ -64,4 +64,3 @@ def ranked(view: View, policy: Policy, *, now: int) -> list[dict[str, Any]]:
                 }
             )
     return lines
-

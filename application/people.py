@@ -67,9 +67,7 @@ def request_where_it_counts(
         request_root(tx, around.policy, thread_id, cause=cause, now=now)
 
 
-def cited(
-    around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str
-) -> int:
+def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str) -> int:
     """Count a use of each thread, once a session and turn; how many uses were new.
 
     Unknown, forgotten and unread threads count nothing.

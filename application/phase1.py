@@ -63,9 +63,7 @@ def candidates(around: Surroundings, view: View, *, backfill: int | None) -> lis
         window, _ = eligibility.window_ms(now=now, limits=limits)
         within = [row for row in found if row.updated_at_ms >= window]
         older = [row for row in found if row.updated_at_ms < window]
-        found = within + [
-            row for row in older if not is_read(around, view, row)
-        ][:backfill]
+        found = within + [row for row in older if not is_read(around, view, row)][:backfill]
     return found
 
 
@@ -128,9 +126,7 @@ class Shut(Refused):
 
 def read(around: Surroundings, thread: threads.Row) -> Extracted | None:
     """The session's file through redaction, the extractor, and redaction again."""
-    items = around.rollouts.items(
-        Path(thread.rollout_path), now_ms=int(around.clock() * 1000)
-    )
+    items = around.rollouts.items(Path(thread.rollout_path), now_ms=int(around.clock() * 1000))
     try:
         found = around.extractor.extract(redact_header(header_of(thread)), redacted(items))
     except NoLongerASession as error:
@@ -224,9 +220,7 @@ def record(
 def ask(
     tx: Writing, version: str, scope: str, thread_id: str, watermark: int, cause: str, *, now: int
 ) -> None:
-    request(
-        tx, version, scope, cause=cause, thread_id=thread_id, watermark=watermark, now=now
-    )
+    request(tx, version, scope, cause=cause, thread_id=thread_id, watermark=watermark, now=now)
 
 
 def run(
@@ -241,7 +235,11 @@ def run(
     """Claim and read one session after the other. A stop gives the lease back."""
     report = Stage1Report()
     with around.store.reading() as view:
-        rows = [row for row in candidates(around, view, backfill=backfill) if not is_read(around, view, row)]
+        rows = [
+            row
+            for row in candidates(around, view, backfill=backfill)
+            if not is_read(around, view, row)
+        ]
     for done, row in enumerate(rows, start=1):
         if progress:
             progress("extracting", done, len(rows))
@@ -300,9 +298,7 @@ def one(
         give_back(around, claimed, run_id=run_id)
         raise
     try:
-        with around.store.writing(
-            actor=f"model:{around.extractor.name}", run_id=run_id
-        ) as tx:
+        with around.store.writing(actor=f"model:{around.extractor.name}", run_id=run_id) as tx:
             kept = record(around, tx, claimed, found, backfill=backfill)
     except LeaseLost:
         return "failed"

@@ -27,7 +27,17 @@ from . import state
 from .ports import PhaseTwoOutput, View, Writing
 from .render import Rendered, is_current, render
 from .reports import RootReport
-from .roots import Root, body, chosen, chosen_inputs, is_unchanged, published, roots, snapshot, texts
+from .roots import (
+    Root,
+    body,
+    chosen,
+    chosen_inputs,
+    is_unchanged,
+    published,
+    roots,
+    snapshot,
+    texts,
+)
 from .surroundings import GLOBAL, Surroundings, Workspace
 
 POLL_S = 0.05
@@ -123,9 +133,7 @@ def is_being_read(around: Surroundings, view: View, root: Root) -> bool:
         held = view.find(jobs, jobs.FRESH_LEASES, **asked)
     else:
         held = view.find(jobs, jobs.FRESH_LEASES_OF_SCOPE, scope=root.scope, **asked)
-    return any(
-        job.worker_id != around.worker_id and around.is_alive(job.worker_id) for job in held
-    )
+    return any(job.worker_id != around.worker_id and around.is_alive(job.worker_id) for job in held)
 
 
 def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) -> None:
@@ -298,9 +306,7 @@ def fail(
         tx.append(consolidation_stream(root.memory_version, root.scope), failed)
 
 
-def give_back_if_ours(
-    around: Surroundings, root: Root, claimed: Claimed, *, run_id: str
-) -> None:
+def give_back_if_ours(around: Surroundings, root: Root, claimed: Claimed, *, run_id: str) -> None:
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
         give_back(tx, root, claimed.lease.ownership_token, reason="stopped", now=around.now())
 

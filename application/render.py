@@ -180,4 +180,3 @@ def record_manifest(
 
 def is_artifact(path: str) -> bool:
     return path != "raw_memories.md" and not path.startswith("rollout_summaries/")
-

@@ -42,7 +42,9 @@ def request_where_selected(tx: Writing, thread_id: str, *, cause: str, now: int)
     return [root.scope for root in roots]
 
 
-def request_root(tx: Writing, policy: Policy, thread_id: str, *, cause: str, now: int) -> str | None:
+def request_root(
+    tx: Writing, policy: Policy, thread_id: str, *, cause: str, now: int
+) -> str | None:
     """The root that a live output belongs to from now on, in every version that has one."""
     scope = None
     for output in tx.rows(stage1_outputs, (thread_id,)):

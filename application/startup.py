@@ -111,4 +111,3 @@ def count_waiting(
         shut = eligibility.failed(answers)
         if shut is not None and shut.name in ("age", "idle"):
             report.waiting[shut.name] = report.waiting.get(shut.name, 0) + 1
-

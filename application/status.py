@@ -62,7 +62,9 @@ def stuck(view: View, *, now: int) -> list[str]:
         what = f"{'thread' if job.kind == jobs.STAGE1 else 'phase 2 of'} {job.job_key}"
         if job.status == "running" and job.lease_until is not None and job.lease_until <= now:
             late = timedelta(seconds=now - job.lease_until)
-            found.append(f"{what}: its worker has not come back for {late}; the next run takes over")
+            found.append(
+                f"{what}: its worker has not come back for {late}; the next run takes over"
+            )
         elif job.status == "error" and job.retry_at is None:
             found.append(f"{what}: {job.last_error}; it is read again when the session goes on")
         elif job.status == "error":
@@ -82,4 +84,3 @@ def folder_differences(around: Surroundings) -> list[str]:
                     " and keeps what a person changed"
                 )
     return found
-

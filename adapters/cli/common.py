@@ -23,9 +23,7 @@ class Context(Struct, kw_only=True):
     now: float | None = None
     json: bool = False
 
-    def open(
-        self, *, create: bool = False, sample: bool = False, check: bool = True
-    ) -> "Memory":
+    def open(self, *, create: bool = False, sample: bool = False, check: bool = True) -> "Memory":
         from ..memory import Memory
 
         return Memory.open(

@@ -20,5 +20,7 @@ def told(error: Exception) -> int | None:
     if isinstance(error, PermissionError | FileNotFoundError | NotADirectoryError):
         return fail(f"{error.filename}: {error.strerror}; check the path", code=3)
     if isinstance(error, ValidationError):
-        return fail(f"the store holds something unexpected ({error}); run threadbook verify", code=3)
+        return fail(
+            f"the store holds something unexpected ({error}); run threadbook verify", code=3
+        )
     return None

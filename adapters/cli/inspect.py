@@ -23,7 +23,9 @@ def rollout(context: Context, file: Path) -> None:
 
     def lines() -> None:
         thread = told["thread"]
-        click.echo(f"{thread['thread_id']}  {thread['kind']} ({thread['source']})  {thread['scope']}")
+        click.echo(
+            f"{thread['thread_id']}  {thread['kind']} ({thread['source']})  {thread['scope']}"
+        )
         click.echo(f"{thread['started_at']} to {thread['updated_at']}  in {thread['cwd'] or '-'}")
         click.echo(f"{told['records']} records, {len(told['bad_lines'])} bad lines")
         for bad in told["bad_lines"]:

@@ -110,7 +110,9 @@ def print_report(report: "RunReport", sample: bool) -> None:
     for kind, count in sorted(report.skipped_lines.items()):
         click.echo(f"skipped {count} x {kind}")
     for root in report.phase2:
-        changes = f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
+        changes = (
+            f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
+        )
         click.echo(f"{root.scope}: {root.status} ({changes})")
         if root.reason:
             click.echo(f"  {root.reason}")

@@ -22,5 +22,7 @@ def command(context: Context, what: str, scope: str | None) -> None:
             changed = memory.set_scope(what, scope)
             context.show(
                 {"of": what, "scope": scope, "changed": changed},
-                lambda: click.echo(f"{what} {'now belongs' if changed else 'already belonged'} to {scope}"),
+                lambda: click.echo(
+                    f"{what} {'now belongs' if changed else 'already belonged'} to {scope}"
+                ),
             )

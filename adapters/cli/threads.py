@@ -17,15 +17,12 @@ def command(context: Context) -> None:
         if not found:
             click.echo("no sessions yet; `threadbook run` reads them")
             return
-        from rich.console import Console
-        from rich.table import Table
-
-        table = Table("thread", "updated", "kind", "source", "scope", "mode", "stage 1", "in")
         for line in found:
-            cells = (line.updated_at, line.kind, line.source, line.scope, line.memory_mode)
-            selected = "yes" if line.selected else ""
-            table.add_row(line.thread_id, *(cell or "-" for cell in cells), line.stage1, selected)
-        console = Console()
-        console.print(table, soft_wrap=not console.is_terminal)
+            # An id is what the next command needs, so it is never cut.
+            click.echo(
+                f"{line.thread_id}  {line.updated_at or '-':<20}  {line.stage1:<9}  "
+                f"{'in ' if line.selected else '   '}  {line.memory_mode:<8}  "
+                f"{line.kind}/{line.source}  {line.scope or '-'}"
+            )
 
     context.show(msgspec.to_builtins(found), lines)
