@@ -107,6 +107,39 @@ def test_a_root_that_nobody_asked_for_can_be_claimed():
     assert claimed().input_watermark == 0
 
 
+def test_a_root_that_nobody_asked_for_has_one_runner_and_rests_as_any_other():
+    held = running()
+
+    with pytest.raises(LeaseHeld):
+        claimed(held, token="b")
+    with pytest.raises(CoolingDown):
+        claimed(succeeded(), token="b")
+
+
+def test_an_older_request_after_a_success_is_still_news():
+    job = succeeded(asked(watermark=500), completed=500)
+
+    event = claimed(asked(job, watermark=400), now=NOON + COOLDOWN_S)
+
+    assert event.input_watermark > 500
+
+
+def test_who_took_over_finishes_and_who_was_late_does_not():
+    held = running(asked(watermark=300), token="a")
+    taken = after(held, claimed(held, token="b", now=NOON + HOUR_S + 1))
+    done = {"completed_watermark": 300, "selected": (), "now": NOON + HOUR_S + 2}
+
+    with pytest.raises(LeaseLost):
+        succeed(taken, ownership_token="a", **done)
+    assert succeed(taken, ownership_token="b", **done).last_success_watermark == 300
+
+
+def test_a_running_job_always_has_a_token():
+    assert running().ownership_token == "a"
+    with pytest.raises(LeaseLost):
+        fail(asked(), ownership_token="a", reason="failed_agent", now=NOON)
+
+
 def test_a_claim_carries_the_newest_watermark_asked_for():
     assert claimed(asked(asked(watermark=100), watermark=101)).input_watermark == 101
 

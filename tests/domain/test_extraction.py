@@ -10,6 +10,7 @@ from threadbook.domain.extraction import (
     claim,
     evolve,
     fail,
+    is_held,
     release,
     succeed,
     succeed_without_output,
@@ -23,12 +24,13 @@ from threadbook.domain.refusals import (
     LeaseHeld,
     LeaseLost,
     NoOutput,
+    Refused,
     RetryExhausted,
     StillSelected,
     UpToDate,
 )
 
-from tests.support import HOUR_S, NOON
+from tests.support import HOUR_S, NOON, Conflict, Stream
 
 NEW = Extraction(thread_id="t1", memory_version="v1")
 WRITTEN = {
@@ -409,3 +411,82 @@ def test_a_reset_lifts_no_forgetting():
 
 def test_a_watermark_is_the_second_that_the_last_update_fell_in():
     assert watermark_of(1_999) == 1
+
+
+# Several workers, several threads.
+
+
+def test_of_two_claims_on_one_reading_one_wins_and_the_other_is_told():
+    stream = Stream(NEW, evolve)
+    first, second = stream.read(), stream.read()
+
+    stream.append(claimed(first.state, token="a"), expected_version=first.version)
+
+    with pytest.raises(Conflict):
+        stream.append(claimed(second.state, token="b"), expected_version=second.version)
+    with pytest.raises(LeaseHeld):
+        claimed(stream.read().state, token="b")
+
+
+def start_up(jobs, *, cap, batch):
+    """Claims as a run makes them: in order, until the batch is full."""
+    claims = []
+    for thread_id, job in jobs.items():
+        held = sum(is_held(other, now=NOON) for other in jobs.values())
+        try:
+            event = claimed(
+                job, token=f"token of {thread_id}", running_elsewhere=held, running_cap=cap
+            )
+        except Refused:
+            continue
+        jobs[thread_id] = evolve(job, event)
+        claims.append(event)
+        if len(claims) == batch:
+            break
+    return claims
+
+
+def candidates(count):
+    return {
+        f"t{number:03}": Extraction(thread_id=f"t{number:03}", memory_version="v1")
+        for number in range(count)
+    }
+
+
+def test_of_two_threads_and_one_slot_one_waits():
+    jobs = candidates(2)
+
+    assert len(start_up(jobs, cap=1, batch=2)) == 1
+
+
+def test_a_run_fills_the_slots_that_are_left_and_the_next_one_finds_none():
+    jobs = candidates(80)
+    start_up(jobs, cap=64, batch=10)
+
+    assert len(start_up(jobs, cap=64, batch=64)) == 54
+    assert start_up(jobs, cap=64, batch=64) == []
+
+
+def test_a_second_run_takes_the_next_full_batch_once_the_first_is_done():
+    jobs = candidates(200)
+    first = start_up(jobs, cap=64, batch=64)
+    for event in first:
+        job = jobs[event.thread_id]
+        done = succeed(job, ownership_token=event.ownership_token, **WRITTEN, now=NOON)
+        jobs[event.thread_id] = evolve(job, done)
+
+    second = start_up(jobs, cap=64, batch=64)
+
+    assert (len(first), len(second)) == (64, 64)
+    assert not {event.thread_id for event in first} & {event.thread_id for event in second}
+
+
+def test_the_batch_is_apart_from_the_cap():
+    assert len(start_up(candidates(9), cap=8, batch=2)) == 2
+
+
+def test_each_version_reads_the_same_session_for_itself():
+    in_v2 = Extraction(thread_id="t1", memory_version="v2")
+
+    assert read().last_success_watermark == 100
+    assert claimed(in_v2, watermark=100).memory_version == "v2"

@@ -41,6 +41,13 @@ def test_an_output_that_was_never_used_ranks_by_its_reading():
     assert order(used, unused) == ["a", "b"]
 
 
+def test_when_an_output_was_written_plays_no_part():
+    read_later, written_later = output("a", 200), output("b", 100)
+
+    assert order(written_later, read_later)[0] == "a"
+    assert "generated_at" not in Output.__struct_fields__
+
+
 def test_ranking_goes_by_the_reading_even_where_age_counts_from_a_backfill():
     old = Output(thread_id="a", source_updated_at=5, counts_from=NOON)
     new = Output(thread_id="b", source_updated_at=9, counts_from=NOON - 1)
@@ -108,6 +115,12 @@ def test_a_mode_other_than_enabled_is_ranked_by_nobody():
         ("b", None, "memory mode is polluted"),
         ("c", None, "memory mode is disabled"),
     }
+
+
+def test_a_polluted_thread_is_left_out_although_the_last_success_read_it():
+    polluted = output("a", selected=True, mode="polluted")
+
+    assert chosen(polluted, output("b")) == ["b"]
 
 
 def test_who_is_left_out_is_told_why():

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from threadbook.domain.consolidation import (
     COOLDOWN_S,
-    LEASE_S,
     Consolidation,
     claim,
     evolve,
@@ -51,9 +50,17 @@ class Phase2Race(RuleBasedStateMachine):
         reached(f"recorded {type(event).__name__}")
         return event
 
-    @rule(elapsed_s=st.sampled_from([1, LEASE_S - 1, LEASE_S, COOLDOWN_S]))
-    def time_passes(self, elapsed_s):
-        self.now += elapsed_s
+    @rule(beside_s=st.sampled_from([-1, 0, 1]), worker=workers)
+    def somebody_returns_at_a_boundary(self, beside_s, worker):
+        """When a lease, a wait or a rest is about to end, or has just ended, a worker claims."""
+        job = self.stream.read().state
+        rest = None if job.finished_at is None else job.finished_at + COOLDOWN_S
+        until = job.lease_until or job.retry_at or rest
+        if until is None:
+            return
+        self.now = max(self.now, until + beside_s)
+        self.last_read[worker] = self.stream.read()
+        self.claim_as(worker, cooldown_waived=None)
 
     @rule(worker=workers, watermark=watermarks)
     def request(self, worker, watermark):
@@ -61,6 +68,9 @@ class Phase2Race(RuleBasedStateMachine):
 
     @rule(worker=workers, cooldown_waived=st.sampled_from([None, None, "person"]))
     def claim(self, worker, cooldown_waived):
+        self.claim_as(worker, cooldown_waived=cooldown_waived)
+
+    def claim_as(self, worker, *, cooldown_waived):
         token = f"{worker}-{len(self.stream.events)}"
         lease = {"worker_id": worker, "ownership_token": token}
         claimed = self.attempt(worker, claim, **lease, cooldown_waived=cooldown_waived)
