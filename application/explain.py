@@ -142,7 +142,7 @@ def waits(
 
 
 def positions(view: View, thread_id: str, version: str) -> list[int]:
-    """The events that made it so: the thread's, its extraction's, and the successes that read it."""
+    """The events that made it so: the thread's, its extraction's, the success that read it."""
     found = [
         recorded.position
         for stream in (thread_stream(thread_id), extraction_stream(version, thread_id))

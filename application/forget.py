@@ -122,7 +122,7 @@ def stored_since(view: View, root: Root, thread_id: str) -> list[str]:
 def publish_without(
     around: Surroundings, tx: Writing, root: Root, thread_id: str, *, now: int
 ) -> None:
-    """Write the root's artifacts again from what is left, end a run at work, and ask for a new one."""
+    """Write the root's artifacts from what is left, end a run at work, and ask for a new one."""
     stream = consolidation_stream(root.memory_version, root.scope)
     job = state.consolidation(tx, root.memory_version, root.scope)
     if job.status == "running" and job.ownership_token is not None:

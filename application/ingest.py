@@ -167,7 +167,7 @@ def changes(
     around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
 ) -> list[Event]:
     header = sighting.header
-    preview_ref: str | None | UnsetType = UNSET
+    preview_ref: str | UnsetType = UNSET
     if header.preview and (header.updated_at_ms != known.updated_at_ms or not known.preview_ref):
         preview = redact(header.preview).strip()
         before = tx.body(known.preview_ref) if known.preview_ref else None

@@ -11,6 +11,7 @@ import msgspec
 
 from ..domain import eligibility, extraction
 from ..domain.events import (
+    NO_TOKENS,
     Stage1LeaseClaimed,
     Tokens,
     extraction_stream,
@@ -36,7 +37,7 @@ class ExtractionFailed(Exception):
         reason: str,
         *,
         retry_after_s: int | None = None,
-        tokens: Tokens = Tokens(),
+        tokens: Tokens = NO_TOKENS,
     ) -> None:
         super().__init__(reason)
         self.kind: extraction.FailureKind = kind
@@ -46,7 +47,7 @@ class ExtractionFailed(Exception):
 
 
 def candidates(around: Surroundings, view: View, *, backfill: int | None) -> list[threads.Row]:
-    """Every session that the gates let through, newest first. `backfill`: -1 all, else the newest."""
+    """Every session that the gates let through, newest first. `backfill`: -1 all, else so many."""
     now, limits = around.clock(), around.policy.limits
     oldest_ms, newest_ms = eligibility.window_ms(
         now=now, limits=limits, backfill=backfill is not None
@@ -183,7 +184,7 @@ def record(
     scope = root_of(thread.scope, around.policy)
     # White space alone is no output; v1 needs both texts.
     if found is None or not (found.raw_memory.strip() and found.rollout_summary.strip()):
-        tokens = found.tokens if found else Tokens()
+        tokens = found.tokens if found else NO_TOKENS
         nothing = extraction.succeed_without_output(
             job, ownership_token=token, extractor=around.extractor.name, tokens=tokens, now=now
         )

@@ -13,6 +13,7 @@ from msgspec import Struct
 from ..domain import consolidation, selection
 from ..domain.artifact import problems
 from ..domain.events import (
+    NO_TOKENS,
     ArtifactsPublished,
     Input,
     Phase2InputsSelected,
@@ -47,7 +48,7 @@ TRIES = 8  # Inputs that keep changing under a run are left to the next one.
 class ConsolidationFailed(Exception):
     """A consolidator's run that came to nothing. `reason` is one of Codex's labels."""
 
-    def __init__(self, reason: str, *, tokens: Tokens = Tokens()) -> None:
+    def __init__(self, reason: str, *, tokens: Tokens = NO_TOKENS) -> None:
         super().__init__(reason)
         self.reason = reason
         self.tokens = tokens

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from ..domain.events import Tokens
+from ..domain.events import NO_TOKENS, Tokens
 
 
 class Stage1Report(Struct, kw_only=True):
@@ -45,7 +45,7 @@ class RunReport(Struct, kw_only=True):
     pruned: int = 0
     stage1: Stage1Report = field(default_factory=Stage1Report)
     phase2: list[RootReport] = field(default_factory=list)
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
     waiting: dict[str, int] = field(default_factory=dict)
     dry_run: bool = False
 

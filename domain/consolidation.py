@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .events import (
+    NO_TOKENS,
     ArtifactsPublished,
     ConsolidationEvent,
     ConsolidationRequested,
@@ -34,7 +35,6 @@ COOLDOWN_S = 6 * 3600
 LEASE_S = 3600
 RETRIES = 3
 RETRY_DELAY_S = 3600
-NO_TOKENS = Tokens()
 
 Status = Literal["none", "pending", "running", "done", "error"]
 Folded = ConsolidationEvent | StoreReset

@@ -32,6 +32,9 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
     reasoning: int = 0
 
 
+NO_TOKENS = Tokens()
+
+
 # thread:<thread id>: what the session is, its mode, its scope, its end.
 
 
@@ -129,7 +132,7 @@ class Stage1LeaseReleased(Event, frozen=True, kw_only=True, tag="stage1.lease_re
     memory_version: str
     ownership_token: str
     reason: str
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class Stage1Succeeded(Event, frozen=True, kw_only=True, tag="stage1.succeeded"):
@@ -152,7 +155,7 @@ class Stage1Succeeded(Event, frozen=True, kw_only=True, tag="stage1.succeeded"):
     prompt_digest: str | None = None
     suppressed: int = 0
     omitted: int = 0
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class Stage1SucceededNoOutput(Event, frozen=True, kw_only=True, tag="stage1.no_output"):
@@ -163,7 +166,7 @@ class Stage1SucceededNoOutput(Event, frozen=True, kw_only=True, tag="stage1.no_o
     output_removed: bool
     extractor: str
     prompt_digest: str | None = None
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class Stage1Failed(Event, frozen=True, kw_only=True, tag="stage1.failed"):
@@ -176,7 +179,7 @@ class Stage1Failed(Event, frozen=True, kw_only=True, tag="stage1.failed"):
     kind: Literal["bad_reply", "refused", "too_long", "transient", "source"]
     retry_at: int | None
     retry_remaining: int
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class OutputWithdrawn(Event, frozen=True, kw_only=True, tag="stage1.output_withdrawn"):
@@ -233,7 +236,7 @@ class Phase2LeaseReleased(Event, frozen=True, kw_only=True, tag="phase2.lease_re
     scope: str
     ownership_token: str
     reason: str
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class Input(Struct, frozen=True, kw_only=True, gc=False):
@@ -269,7 +272,7 @@ class ArtifactsPublished(Event, frozen=True, kw_only=True, tag="phase2.artifacts
     prompt_digest: str | None = None
     files: tuple[str, ...]
     removed_ref: str | None = None
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
     tool_calls: dict[str, int] = {}
 
 
@@ -290,7 +293,7 @@ class Phase2Failed(Event, frozen=True, kw_only=True, tag="phase2.failed"):
     reason: str
     retry_at: int
     retry_remaining: int
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class RootRendered(Event, frozen=True, kw_only=True, tag="phase2.root_rendered"):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .events import (
+    NO_TOKENS,
     Cited,
     ExtractionEvent,
     ForgettingLifted,
@@ -45,7 +46,6 @@ from .refusals import (
 LEASE_S = 3600
 RETRIES = 3
 RETRY_DELAY_S = 3600
-NO_TOKENS = Tokens()
 TRANSIENT_DELAY_S = 60
 OFFLINE = "offline"
 

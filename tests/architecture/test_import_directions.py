@@ -20,8 +20,8 @@ MAY_IMPORT = {
 MEETING_PLACES = ("wiring.py", "memory.py", "cli/")
 # What a domain may know of the standard library: shapes and arithmetic, no machine.
 PURE = {
-    "__future__", "base64", "bisect", "binascii", "collections", "contextlib", "copy", "dataclasses",
-    "datetime", "difflib", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "html",
+    "__future__", "base64", "bisect", "binascii", "collections", "contextlib", "copy",
+    "dataclasses", "datetime", "difflib", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "html",
     "ipaddress", "itertools", "json", "math", "operator", "posixpath", "ntpath", "re", "statistics",
     "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib", "uuid", "zlib",
 }  # fmt: skip
@@ -66,7 +66,7 @@ def test_two_driven_adapters_never_import_each_other():
         home = where.split("/")[0].removesuffix(".py")
         for ours, _, dotted in imports(path):
             if ours == "adapters":
-                target = (dotted.split(".") + [""])[1]
+                target = [*dotted.split("."), ""][1]
                 assert target in ("", home), f"{path}: imports {dotted}"
 
 
