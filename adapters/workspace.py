@@ -83,7 +83,7 @@ class Workspace:
     def lock(self, *, wait_s: float = 10.0, holder: str = "threadbook") -> Iterator[None]:
         """One publisher a root, also across processes. A killed holder's lock is free at once."""
         with _advised(self._lock_path):
-            self._lock_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self._lock_path.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self._lock_path, flags, 0o600)
         try:
@@ -112,7 +112,7 @@ class Workspace:
     def prepare(self) -> list[str]:
         """Create or repair the folder; the paths of the links that were in it, now removed."""
         with _advised(self.path):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.path.parent)
             if self.path.is_symlink():
                 raise WorkspaceError(
                     f"{self.path} is a symbolic link; replace it by the folder it points to,"
@@ -185,6 +185,10 @@ class Workspace:
                     os.unlink(name, dir_fd=folder)
             except (FileNotFoundError, NotADirectoryError):
                 return False
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    return False  # What lies behind a link is not in this folder.
+                raise
             while parents and parents != [SUMMARIES]:
                 *parents, name = parents
                 with self._folder(parents) as folder:
@@ -211,7 +215,7 @@ class Workspace:
         while len(name.encode()) > _NAME_BYTES_MAX - 8:
             name = name[1:]
         with _advised(self.edits_path):
-            self.edits_path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(self.edits_path)
             folder = os.open(self.edits_path, _FOLDER)
             try:
                 return self.edits_path / _kept(folder, name, content)
@@ -359,6 +363,13 @@ def _checked(path: str) -> list[str]:
     if len(names) > _DEPTH_MAX:
         raise WorkspaceError(f"{path!r} lies more than {_DEPTH_MAX} folders deep")
     return names
+
+
+def _make_private(path: Path) -> None:
+    """The folder and every missing one above it; `mkdir(parents=True)` would open those to all."""
+    if not path.parent.exists():
+        _make_private(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _step(folder: int, name: str, *, made: bool) -> int:

@@ -1,5 +1,6 @@
 """The folder on disk: whole files, nothing outside, nobody's words lost."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.adapters import git
+from threadbook.adapters import workspace as workspace_module
 from threadbook.adapters.workspace import Workspace, WorkspaceError, digest, render
 
 REPOSITORY = Path(__file__).parents[2]
@@ -37,16 +39,20 @@ def process(code: str, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def test_the_folder_is_found_by_version_and_scope_and_is_private(tmp_path: Path) -> None:
-    os.umask(0o022)
     workspace = opened(tmp_path)
+    umask = os.umask(0o022)
 
     links = workspace.prepare()
 
+    workspace.write("skills/one/SKILL.md", "x")
     workspace.write("MEMORY.md", "x")
+    with workspace.lock():
+        os.umask(umask)
+    folders = [each for each in (tmp_path / "home").rglob("*") if each.is_dir()]
+    assert {each.stat().st_mode & 0o777 for each in [tmp_path / "home", *folders]} == {0o700}
     assert links == []
     assert workspace.path == tmp_path / "home" / "memories" / "v1" / "project-greeter-1a2b3c4d"
     assert (workspace.path / "rollout_summaries").is_dir()
-    assert workspace.path.stat().st_mode & 0o777 == 0o700
     assert (workspace.path / "MEMORY.md").stat().st_mode & 0o777 == 0o600
 
 
@@ -465,14 +471,46 @@ def test_a_kill_at_any_moment_leaves_whole_files_and_a_baseline(
 
 
 def test_a_folder_without_permission_is_an_error_with_advice(workspace: Workspace) -> None:
-    if os.geteuid() == 0:
-        pytest.skip("root may write everywhere")
-    workspace.path.chmod(0o500)
+    code = """
+import os, sys
+from pathlib import Path
+from threadbook.adapters import git
+from threadbook.adapters.workspace import Workspace, WorkspaceError
+workspace = Workspace(Path(sys.argv[1]), "v1", "project:greeter-1a2b3c4d", git=git)
+if os.geteuid() == 0:
+    os.seteuid(65534)  # Root may do anything; nobody may not.
+for act in (lambda: workspace.write("MEMORY.md", "x"), workspace.prepare, workspace.diff):
+    try:
+        act()
+    except WorkspaceError as error:
+        print(error)
+"""
+    workspace.path.chmod(0o000)
 
-    with pytest.raises(WorkspaceError, match="chown"):
-        workspace.write("MEMORY.md", "x")
+    said, _ = process(code, str(workspace.path.parents[2])).communicate()
 
     workspace.path.chmod(0o700)
+    assert len(said.splitlines()) == 3
+    assert all("may not be used; make it" in line for line in said.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [
+        (errno.ENOSPC, "free some and run again"),
+        (errno.EDQUOT, "free some and run again"),
+        (errno.EROFS, "choose another --home"),
+        (errno.EISDIR, "move that away"),
+        (errno.ENOENT, "made by the next run"),
+        (errno.EIO, "Input/output error"),
+    ],
+)
+def test_every_failure_of_the_disk_says_what_to_do(number: int, advice: str) -> None:
+    with (
+        pytest.raises(WorkspaceError, match=advice),
+        workspace_module._advised(Path("/home/dev/MEMORY.md")),
+    ):
+        raise OSError(number, os.strerror(number))
 
 
 def test_a_full_disk_is_an_error_with_advice_and_the_old_file_stays(tmp_path: Path) -> None:
