@@ -67,14 +67,14 @@ class ThreadChanged(Event, frozen=True, kw_only=True, tag="thread.changed"):
     source: str | UnsetType = UNSET
     kind: Kind | UnsetType = UNSET
     rollout_path: str | UnsetType = UNSET
-    cwd: str | None | UnsetType = UNSET
-    git_branch: str | None | UnsetType = UNSET
-    repository_url: str | None | UnsetType = UNSET
-    root: str | None | UnsetType = UNSET
+    cwd: str | UnsetType | None = UNSET
+    git_branch: str | UnsetType | None = UNSET
+    repository_url: str | UnsetType | None = UNSET
+    root: str | UnsetType | None = UNSET
     updated_at_ms: int | UnsetType = UNSET
-    preview_ref: str | None | UnsetType = UNSET
+    preview_ref: str | UnsetType | None = UNSET
     archived: bool | UnsetType = UNSET
-    forked_from: str | None | UnsetType = UNSET
+    forked_from: str | UnsetType | None = UNSET
 
 
 class MemoryModeSet(Event, frozen=True, kw_only=True, tag="thread.mode_set"):

@@ -69,7 +69,7 @@ class Human(Item, frozen=True, kw_only=True):
 
 
 class Harness(Item, frozen=True, kw_only=True):
-    """Text in the user's role that no person typed: instructions, environment, reminders, echoes."""
+    """Text in the user's role that no person typed: instructions, environment, reminders."""
 
     text: str
     what: str

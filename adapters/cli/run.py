@@ -1,6 +1,7 @@
 """`threadbook run`: sessions in, memory folders out."""
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +78,7 @@ def stoppable() -> Iterator[None]:
 @contextmanager
 def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on a terminal, nothing elsewhere. Called with (what, done, of)."""
-    if context.json or not click.get_text_stream("stderr").isatty():
+    if context.json or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -20,10 +20,11 @@ MAY_IMPORT = {
 MEETING_PLACES = ("wiring.py", "memory.py", "cli/")
 # What a domain may know of the standard library: shapes and arithmetic, no machine.
 PURE = {
-    "__future__", "base64", "bisect", "binascii", "collections", "contextlib", "copy",
-    "dataclasses", "datetime", "difflib", "enum", "fnmatch", "fractions", "functools", "hashlib", "heapq", "html",
-    "ipaddress", "itertools", "json", "math", "operator", "posixpath", "ntpath", "re", "statistics",
-    "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib", "uuid", "zlib",
+    "__future__", "base64", "binascii", "bisect", "collections", "contextlib", "copy",
+    "dataclasses", "datetime", "difflib", "enum", "fnmatch", "fractions", "functools",
+    "hashlib", "heapq", "html", "ipaddress", "itertools", "json", "math", "ntpath",
+    "operator", "posixpath", "re", "statistics", "string", "struct", "textwrap", "types",
+    "typing", "unicodedata", "urllib", "uuid", "zlib",
 }  # fmt: skip
 ALLOWED_PARTY = {"domain": {"msgspec"}}
 
