@@ -17,6 +17,9 @@ from .errors import StoreDamaged
 Upcast = Callable[[dict[str, Any]], dict[str, Any]]
 
 
+UNREADABLE = (msgspec.MsgspecError, ValueError, KeyError, TypeError)  # An upcast's failures too.
+
+
 class RowUndecodable(StoreDamaged):
     def __init__(self, position: int, type_: str, why: str) -> None:
         super().__init__(
@@ -32,7 +35,7 @@ class Codec:
     def __init__(self, upcasts: Mapping[str, Upcast] | None = None) -> None:
         self._encode = msgspec.json.Encoder().encode
         self._upcasts = dict(upcasts or {})
-        self._decoders: dict[str, Callable[[str], Event]] = {
+        self.decoders: dict[str, Callable[[str], Event]] = {
             tag_of(event): self._decoder(event) for event in get_args(AnyEvent)
         }
 
@@ -40,15 +43,15 @@ class Codec:
         return self._encode(event).decode()
 
     def knows(self, type_: str) -> bool:
-        return type_ in self._decoders
+        return type_ in self.decoders
 
     def decode(self, position: int, type_: str, data: str) -> AnyEvent | None:
-        decode = self._decoders.get(type_)
+        decode = self.decoders.get(type_)
         if decode is None:
             return None
         try:
             return cast(AnyEvent, decode(data))
-        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+        except UNREADABLE as error:
             raise RowUndecodable(position, type_, str(error)) from error
 
     def _decoder(self, event: type[Event]) -> Callable[[str], Event]:

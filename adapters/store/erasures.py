@@ -10,6 +10,7 @@ synced before the commit, outside of the database; the last line of an id counts
 import os
 import sqlite3
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -32,6 +33,11 @@ class PendingErasure(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int
     bodies: int
     held_by: tuple[Holder, ...]
+
+    def __str__(self) -> str:
+        since = f"{datetime.fromtimestamp(self.since_ms // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
+        holders = ", ".join(map(str, self.held_by)) or "a reader that has just ended"
+        return f"{self.bodies} erased texts since {since}, held up by {holders}"
 
 
 def acts(home: Path) -> dict[tuple[str, str], Act]:

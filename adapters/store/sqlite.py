@@ -24,7 +24,7 @@ from ...domain.events import STORE_STREAM, AnyEvent, StoreOpened
 from ...projections import fold
 from ...projections.fold import fold_all, plan, replace_all, write
 from . import dialect, erasures, files, head, readers
-from .codec import Codec, Upcast, tag_of
+from .codec import Codec, RowUndecodable, Upcast, tag_of
 from .connections import Connections
 from .errors import (
     StoreDamaged,
@@ -64,6 +64,7 @@ class SqliteStore:
         self._connections = Connections(self.path, timeout_s=wait_s)
         self._follows = followers(self.projections)
         self._turn = Turn()
+        self._failed = str(home / FAILED)
 
     @classmethod
     def open(
@@ -236,6 +237,7 @@ class SqliteStore:
 
     def _commit(self, db: sqlite3.Connection, view: WritingView) -> None:
         view.before_commit()
+        pending = erasures.any_pending(db) is not None
         try:
             written = erasures.ActsWritten(self.home, view.acts) if view.acts else None
         except OSError as error:
@@ -252,8 +254,9 @@ class SqliteStore:
         if view.appended:
             with suppress(OSError):  # A head that stays behind is sound.
                 head.advance(self.home, head.Head(view.position, view.chain))
-        with suppress(sqlite3.Error):  # It stays pending, and every later write tries again.
-            erasures.complete(db, self._wait_s, TRUNCATE_WAIT_S if view.bodies_erased else 0)
+        if pending:
+            with suppress(sqlite3.Error):  # It stays pending, and every later write tries again.
+                erasures.complete(db, self._wait_s, TRUNCATE_WAIT_S if view.bodies_erased else 0)
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:
         if not create and not self.path.exists():
@@ -320,7 +323,10 @@ class SqliteStore:
                 " ORDER BY version DESC LIMIT 1",
                 (STORE_STREAM, tag_of(StoreOpened)),
             ).fetchone()
-            opened = None if began is None else self.codec.decode(*began)
+            opened = None
+            if began is not None:
+                with suppress(*(() if check else (RowUndecodable,))):  # `verify` will name it.
+                    opened = self.codec.decode(*began)
             if isinstance(opened, StoreOpened) and (opened.clock == "simulated") != simulated:
                 raise StoreMismatch(
                     f"{self.path} keeps simulated time; give --now, or use another --home"
@@ -373,6 +379,9 @@ class SqliteStore:
         return found or (0, 0)
 
     def _hold_against_head(self, db: sqlite3.Connection, last: LastRow) -> None:
+        known = head.glance(self.home)
+        if known is not None and known.position == last.position and known.chain == last.chain:
+            return  # As after every write that ended; a torn glance is not equal by chance.
         known = head.read(self.home)
         if known is None:
             return
@@ -391,7 +400,7 @@ class SqliteStore:
             )
 
     def _refuse_damaged(self) -> None:
-        if (self.home / FAILED).exists():
+        if os.path.exists(self._failed):
             raise StoreDamaged(
                 f"{self.path} failed `threadbook verify`, so nothing is written to it; restore"
                 " the file from a backup and run `threadbook verify` again"
@@ -486,6 +495,6 @@ def sync_folder(folder: Path) -> None:
 def cut(path: Path, known: int, found: int) -> StoreDamaged:
     return StoreDamaged(
         f"{path} ends at position {found}, but it had come to {known}: rows are gone, or an older"
-        " copy was restored; `threadbook verify` names them, `threadbook doctor --accept-restore`"
-        " accepts the older copy"
+        " copy was restored; `threadbook verify` names them: put the newest copy of the whole"
+        " folder back, or move the folder away to begin anew"
     )

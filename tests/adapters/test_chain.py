@@ -227,10 +227,20 @@ def test_a_shorter_copy_that_was_restored_opens_for_verify_alone(home, store):
     later.close()
     (home / "threadbook.sqlite").write_bytes(copy)
 
-    with pytest.raises(StoreDamaged, match="doctor --accept-restore"):
+    with pytest.raises(StoreDamaged, match="an older copy was restored"):
         open_store(home)
     found = open_store(home, check=False).verify()
     assert (found.ok, found.positions) == (False, (10, 11, 12))
+
+
+def test_a_first_row_that_cannot_be_read_keeps_verify_from_nothing(home, store):
+    store.close()
+    tamper(home, "UPDATE events SET data = '{}' WHERE position = 1")
+
+    with pytest.raises(StoreDamaged, match="position 1"):
+        open_store(home)
+    found = open_store(home, check=False).verify()
+    assert (found.positions, found.quarantined) == ((1,), (1,))
 
 
 def test_a_lost_file_is_not_replaced_by_an_empty_one(home, store):
