@@ -39,6 +39,11 @@ RULES: tuple[Rule, ...] = (*TOKENS, PRIVATE_KEY, *LABELS, *PLACES)
 WINDOW = 64 * 1024
 LONGEST_ANCHOR = max(len(anchor) for rule in RULES for anchor in rule.anchors)
 LOOK_BACK = 160
+# A rule reads at most this far, but for a value that it hides.
+REACH = 9 * 1024
+# A secret that was hidden can make its neighbour plain, rarely twice. The limit keeps the work in
+# proportion to the text, whoever wrote it.
+ROUNDS = 4
 
 # What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks.
 UNSEEN = re.compile(
@@ -47,21 +52,38 @@ UNSEEN = re.compile(
 )
 
 
-def redact(text: str) -> str:
-    return redacted(text)[0]
+def redact(text: str, rules: tuple[Rule, ...] = RULES) -> str:
+    return redacted(text, rules)[0]
 
 
-def redacted(text: str) -> tuple[str, int]:
+def redacted(text: str, rules: tuple[Rule, ...] = RULES) -> tuple[str, int]:
     """The text without its secrets, and how many were hidden."""
-    view, places = as_seen(text)
-    spans = merged(list(found(view)))
-    if not spans:
-        return text, 0
-    pieces, kept_from = [], 0
-    for start, end in spans:
-        pieces += [text[kept_from : places.of(start)], MARKER]
-        kept_from = places.of(end - 1) + 1
-    return "".join([*pieces, text[kept_from:]]), len(spans)
+    hidden, view_of = 0, whole_view
+    for _ in range(ROUNDS):
+        view, places = as_seen(text)
+        spans = merged(list(found(view, rules, view_of(view))))
+        if not spans:
+            break
+        pieces, kept_from = [], 0
+        for start, end in spans:
+            pieces += [text[kept_from : places.of(start)], MARKER]
+            kept_from = places.of(end - 1) + 1
+        text = "".join([*pieces, text[kept_from:]])
+        hidden, view_of = hidden + len(spans), round_markers
+    return text, hidden
+
+
+def whole_view(view: str) -> list[tuple[int, int]]:
+    return [(0, len(view))]
+
+
+def round_markers(view: str) -> list[tuple[int, int]]:
+    """Where a secret that was hidden may change what a rule says of its neighbours."""
+    near = (
+        (max(0, at.start() - REACH), min(len(view), at.end() + LOOK_BACK))
+        for at in re.finditer(HIDDEN, view)
+    )
+    return merged(list(near))
 
 
 class Places:
@@ -90,19 +112,26 @@ def as_seen(text: str) -> tuple[str, Places]:
     return ("".join([*pieces, text[kept_from:]]) if pieces else text), places
 
 
-def found(view: str, window: int = WINDOW) -> Iterator[tuple[int, int]]:
-    """Every secret of the view, rule by rule; spans may overlap."""
-    past = [0] * len(RULES)
-    for start in range(0, len(view), window):
-        # One character grows when it is lowered, and places must stay what they are.
-        low = view[start : start + window + LONGEST_ANCHOR - 1].replace("\u0130", "i").lower()
-        for number, rule in enumerate(RULES):
-            for anchor in anchors(rule, low, window):
-                if past[number] <= start + anchor:
-                    for begin, end, goes in tried(rule, view, start + anchor):
-                        past[number] = max(past[number], end)
-                        if goes:
-                            yield begin, end
+def found(
+    view: str,
+    rules: tuple[Rule, ...],
+    stretches: list[tuple[int, int]],
+    window: int = WINDOW,
+) -> Iterator[tuple[int, int]]:
+    """Every secret that begins in the stretches, rule by rule; spans may overlap."""
+    past = [0] * len(rules)
+    for start, end in stretches:
+        for left in range(start, end, window):
+            width = min(window, end - left)
+            # One letter grows when it is lowered, and places must stay what they are.
+            low = view[left : left + width + LONGEST_ANCHOR - 1].replace("\u0130", "i").lower()
+            for number, rule in enumerate(rules):
+                for anchor in anchors(rule, low, width):
+                    if past[number] <= left + anchor:
+                        for begin, finish, goes in tried(rule, view, left + anchor):
+                            past[number] = max(past[number], finish)
+                            if goes:
+                                yield begin, finish
 
 
 def anchors(rule: Rule, low: str, window: int) -> list[int]:
@@ -116,7 +145,7 @@ def anchors(rule: Rule, low: str, window: int) -> list[int]:
 
 
 def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:
-    """What the rule says at this anchor: spans that go, and how far it need not look again."""
+    """What the rule says at this anchor: spans, whether they go, and how far it has looked."""
     if rule.before and not rule.before.search(view[max(0, at - LOOK_BACK) : at]):
         return
     for back in rule.back:
@@ -126,25 +155,28 @@ def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:
         return
     if rule.each:
         for part in rule.each.finditer(view, match.start(), match.end()):
-            yield *part.span("s"), judged(rule, part["s"], quoted=True)
+            yield *part.span("s"), judged(rule, view, *part.span("s"), quoted=True)
         yield match.end(), match.end(), False
     elif "s" in rule.pattern.groupindex and match["s"] is not None:
         start, end = match.span("s")
         quoted = start > 0 and view[start - 1] in "\"'`"
-        yield start, end, rule.family is None or judged(rule, match["s"], quoted=quoted)
+        yield start, end, rule.family is None or judged(rule, view, start, end, quoted=quoted)
     elif value := read(view, match.end()):
         start, end, quoted = value
         if not quoted and '"' in match[0] and view[start:end].isdigit():
             return  # A number of a JSON record, which would not be one any more.
-        if judged(rule, view[start:end], quoted=quoted):
+        if judged(rule, view, start, end, quoted=quoted):
             yield start, end if quoted else whole(view, start, end), True
 
 
-def judged(rule: Rule, value: str, *, quoted: bool) -> bool:
+def judged(rule: Rule, view: str, start: int, end: int, *, quoted: bool) -> bool:
+    value = view[start:end]
     return (
         rule.family is not None
         and is_secret(value, rule.family, quoted=quoted)
         and (not rule.strong or is_strong(value))
+        # What touches a marker was judged before, when it was whole.
+        and not view.startswith(HIDDEN, end)
     )
 
 

@@ -34,7 +34,7 @@ def words(of: tuple[str, ...]) -> str:
 
 SUFFIX = r"(?:[_.-]?(?:key|value|token|base|string|text|hex|plain|prod|dev|staging|test|live|old|new|current|id(?=[_\W]{1,4}[\"'])|\d{1,3})){0,2}"
 CLOSE = r"""(?![A-Za-z0-9_-])(?:\\{0,3}["'`\])]|\*\*|[?!](?==?:)|\x1b){0,4}"""
-SEPARATOR = r"(?:[ \t\xa0]{0,16}(?:=>|->|:=|!=|={1,3}|:|\uff1a|\uff1d|%3[dD])(?:\*\*)?[ \t\xa0\u3000]{0,16}|[ \t]{1,32}\|[ \t]{1,16})"
+SEPARATOR = r"(?:[ \t\xa0]{0,16}(?:=>|->|:=|!=|={1,3}|:|\uff1a|\uff1d)(?:\*\*)?[ \t\xa0\u3000]{0,16}|[ \t]{1,32}\|[ \t]{1,16})"
 TOKEN = f"(?i:{NO_SECRETS}{words(TOKEN_WORDS)}{SUFFIX})"
 PASS = f"(?i:{words(PASS_WORDS)}{SUFFIX})"
 VERB = r"(?:is(?:\ now|\ set\ to)?|was|ist|lautet|war|est|es|è|é|jest|to|auf)"
@@ -43,7 +43,7 @@ TYPE = r"[ \t]{0,8}:[ \t]{0,8}[A-Za-z_][\w.\[\]|<> ]{0,40}?[ \t]{0,8}=[ \t]{0,8}
 NAMED = r"""(?:["'][ \t]{0,20},?|[ \t]{0,20})\s{1,40}(?:[\w-]{1,20}=["'][^"'\n\0]{0,60}["'][ \t]{1,8}){0,3}["']?(?:value|content|default)["']?[ \t]{0,8}[:=][ \t]{0,8}"""
 PAIR = r"""["'][ \t]{0,8},[ \t]{0,8}(?=["'])"""
 NEXT_LINE = r"""[ \t]{0,8}\r?\n[ \t]{0,40}(?P<s>[^\s:#"'`\\\0\x1b-][^\s"'`\\\0\x1b]{7,127})[ \t]{0,40}(?=\r?\n|$)"""
-TAG = r"[\w.-]{0,20}(?:[ \t][^<>\n\0]{0,100})?>[ \t]{0,8}(?P<s>[^<>\n\0]{4,512})</"
+TAG = r"[\w.-]{0,20}(?:[ \t][^<>\n\0]{0,100})?>[ \t]{0,8}(?P<s>[^<>\"\n\0]{4,512})</"
 ASSIGNING = re.compile(
     r"(?:^|[\s;&])(?:ENV|ARG|setx|set[ \t]+-\w{1,4}|export|config(?:ure)?[ \t]+set)[ \t]+\w*$"
 )
@@ -133,7 +133,7 @@ LABELS = (
     ),
     *label(
         "in a property list",
-        r"</key>\s{0,40}<string>(?P<s>[^<>\n\0]{4,512})</",
+        r"</key>\s{0,40}<string>(?P<s>[^<>\"\n\0]{4,512})</",
         "<key>password</key>\n<string><<{an12}!9>></string>",
         "<key>password</key>\n<string>required</string>",
     ),
@@ -158,7 +158,7 @@ LABELS = (
         "machine a login dana password <<{an12}!9>>",
         "login failed, password wrong",
         kinds="pass",
-        before=r"\b(?:login|account|user)[ \t]+\S{1,64}\s{1,16}$",
+        before=r"\b(?:login|account|user)[ \t]+[^\s\0]{1,64}\s{1,16}$",
     ),
     *label(
         "on the next line",
@@ -194,7 +194,7 @@ LABELS = (
     Rule(
         "pass said",
         ("pass", "pw", "clave", "chave", "pin"),
-        re.compile(r"(?<![A-Za-z-])(?:[Pp]ass|[Pp]w|[Cc]lave|[Cc]have|PIN)[ \t]?:[ \t]{1,4}"),
+        re.compile(r"(?<![A-Za-z\0-])(?:[Pp]ass|[Pp]w|[Cc]lave|[Cc]have|PIN)[ \t]?:[ \t]{1,4}"),
         "user: dana pass: <<{an12}!9>>",
         "pass: 12 of 13, PASS: TestLogin9",
         "pass",
@@ -205,7 +205,7 @@ LABELS = (
         ("credentials", "creds", "login", "zugangsdaten"),
         re.compile(
             r"(?i:credentials|creds|logins?|zugangsdaten)(?:[ \t](?:are|is|sind))?:?[ \t]{1,4}[\w.@-]{2,40}"
-            r"[ \t]?[/:|][ \t]?(?P<s>[^\s\"'`\0/]{6,128})(?=$|[\s\"'`])"
+            r"[ \t]?[/:|][ \t]?(?P<s>[^\s\"'`\\\0/]{6,128})(?=$|[\s\"'`])"
         ),
         "credentials: dana / <<{an12}!9>>",
         "login: see docs/setup2.md",

@@ -14,7 +14,7 @@ PLACES: tuple[Rule, ...] = (
         "pass assigned",
         ("pass", "pw"),
         re.compile(
-            r"""(?:(?<![A-Za-z])(?:pass|PASS|pw|PW)|(?<=[a-z])Pass)(?:(?:\\{0,3}["'])[ \t]?[:=]>?[ \t]?|=(?!=)|[ \t]?[:=][ \t]?(?=["']))"""
+            r"""(?:(?<![A-Za-z\0])(?:pass|PASS|pw|PW)|(?<=[a-z])Pass)(?:(?:\\{0,3}["'])[ \t]?[:=]>?[ \t]?|=(?!=)|[ \t]?[:=][ \t]?(?=["']))"""
         ),
         "DB_PASS=<<{an12}!9>> x",
         "bypass=enabled1",
@@ -44,7 +44,7 @@ PLACES: tuple[Rule, ...] = (
         "bearer",
         ("bearer",),
         re.compile(
-            r"(?<![A-Za-z])(?i:bearer)(?:[ \t]{1,8}|%20)(?P<s>[A-Za-z0-9._~+/-]{16,}={0,2})"
+            r"(?<![A-Za-z\0])(?i:bearer)(?:[ \t]{1,8}|%20)(?P<s>[A-Za-z0-9._~+/-]{16,}={0,2})"
         ),
         "Bearer <<{an40}>>",
         "the bearer misunderstanding_between_teams",
@@ -54,7 +54,7 @@ PLACES: tuple[Rule, ...] = (
         "basic",
         ("basic",),
         re.compile(
-            r"(?<![A-Za-z])(?i:basic)[ \t]{1,8}(?P<s>(?=[A-Za-z]{0,40}[0-9+/=])[A-Za-z0-9+/]{10,}={0,2})(?![\w-])"
+            r"(?<![A-Za-z\0])(?i:basic)[ \t]{1,8}(?P<s>(?=[A-Za-z]{0,40}[0-9+/=])[A-Za-z0-9+/]{10,}={0,2})(?![\w-])"
         ),
         "Authorization: Basic <<{an40}>>",
         "Basic authentication",
@@ -64,7 +64,7 @@ PLACES: tuple[Rule, ...] = (
         "authorization",
         ("authorization",),
         re.compile(
-            r"""(?i:authorization)\\{0,3}["']?[ \t]?[:=][ \t]{0,4}\\{0,3}["']?(?:[A-Za-z-]{3,20}[ \t]{1,4})?(?P<s>[^\s"',;=<>(){}\[\]\\\0]{8,}={0,2})"""
+            r"""(?i:authorization)(?:\\{0,3}["'])?[ \t]?[:=][ \t]{0,4}(?:\\{0,3}["'])?(?:[A-Za-z-]{3,20}[ \t]{1,4})?(?P<s>[^\s"',;=<>(){}\[\]\\\0]{8,}={0,2})"""
         ),
         "Authorization: token <<{an40}>>",
         "Authorization: Bearer $TOKEN",
@@ -74,7 +74,7 @@ PLACES: tuple[Rule, ...] = (
         "cookies",
         ("cookie:", 'cookie":', "-b ", "--cookie "),
         re.compile(
-            r"""(?i:cookie\\{0,3}["']?:[ \t]?|(?<!\S)(?:-b|--cookie)[ \t]+(?=["']))[^\n\0]{0,4096}"""
+            r"""(?i:cookie(?:\\{0,3}["'])?:[ \t]?|(?<!\S)(?:-b|--cookie)[ \t]+(?=["']))[^\n\0]{0,4096}"""
         ),
         "Cookie: theme=dark; sessionid=<<{lo32}>>; a=b",
         "Cookie: theme=dark; lang=de",
@@ -92,7 +92,9 @@ PLACES: tuple[Rule, ...] = (
     Rule(
         "percent-encoded query",
         ("token%3d", "key%3d", "secret%3d", "password%3d"),
-        re.compile(r"(?i:(?:token|key|secret|password)%3d)(?P<s>[A-Za-z0-9_.~-]{12,})"),
+        re.compile(
+            r"(?i:(?:token|key|secret|password)%3d)(?P<s>(?:[A-Za-z0-9_.~-]|%(?!26)[0-9A-Fa-f]{2}){12,})"
+        ),
         "next=%3Faccess_token%3D<<{an40}>>%26x",
         "next=%3Fkey%3Dname",
         "token",
@@ -121,7 +123,7 @@ PLACES: tuple[Rule, ...] = (
         "curl user",
         ("curl",),
         re.compile(
-            r"""curl\b(?:[^\n|\0]|\\\n){0,240}?[ \t](?:-[A-Za-z]{0,5}[uU]|--user|--proxy-user)[ \t=]{0,2}\\{0,3}["']?[^\s:"'$\0]{1,64}:(?P<s>[^\s"'\\\0]{4,256})"""
+            r"""curl\b(?:[^\n|\0]|\\\n){0,240}?[ \t](?:-[A-Za-z]{0,5}[uU]|--user|--proxy-user)[ \t=]{0,2}(?:\\{0,3}["'])?[^\s:"'$\0]{1,64}:(?P<s>[^\s"'\\\0]{4,256})"""
         ),
         "curl -su dana:<<{an12}>> https://a.test",
         'curl -u "$USER:$PASS" https://a.test',
@@ -130,7 +132,7 @@ PLACES: tuple[Rule, ...] = (
     Rule(
         "sshpass",
         ("sshpass",),
-        re.compile(r"""sshpass[ \t]+-p[ \t]*\\{0,3}["']?(?P<s>[^\s"'\\\0]{4,256})"""),
+        re.compile(r"""sshpass[ \t]+-p[ \t]*(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0]{4,256})"""),
         "sshpass -p '<<{an12}>>' ssh a",
         "sshpass -p $PASS ssh a",
         "sure",
@@ -139,7 +141,7 @@ PLACES: tuple[Rule, ...] = (
         "mysql -p",
         ("mysql", "mariadb"),
         re.compile(
-            r"""(?:mysql|mariadb)\w{0,8}(?:-dump)?\b[^\n|\0]{0,160}?[ \t]-p\\{0,3}["']?(?P<s>[^\s"'\\\0-][^\s"'\\\0]{3,255})"""
+            r"""(?:mysql|mariadb)\w{0,8}(?:-dump)?\b[^\n|\0]{0,160}?[ \t]-p(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0-][^\s"'\\\0]{3,255})"""
         ),
         "mysql -uroot -p<<{an12}>> ferns",
         "mysql -u root -p ferns",
@@ -149,7 +151,7 @@ PLACES: tuple[Rule, ...] = (
         "redis-cli -a",
         ("redis-cli",),
         re.compile(
-            r"""redis-cli\b[^\n|\0]{0,160}?[ \t]-a[ \t]+\\{0,3}["']?(?P<s>[^\s"'\\\0]{4,256})"""
+            r"""redis-cli\b[^\n|\0]{0,160}?[ \t]-a[ \t]+(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0]{4,256})"""
         ),
         "redis-cli -a <<{an20}>> ping",
         "redis-cli -a $REDIS_PASS",
@@ -159,7 +161,7 @@ PLACES: tuple[Rule, ...] = (
         "htpasswd -b",
         ("htpasswd",),
         re.compile(
-            r"""htpasswd[ \t]+-\w{0,6}b\w{0,6}[ \t]+\S{1,128}[ \t]+\S{1,64}[ \t]+\\{0,3}["']?(?P<s>[^\s"'\\\0]{4,256})"""
+            r"""htpasswd[ \t]+-\w{0,6}b\w{0,6}[ \t]+[^\s\0]{1,128}[ \t]+[^\s\0]{1,64}[ \t]+(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0]{4,256})"""
         ),
         "htpasswd -bc f dana <<{an12}>>",
         "htpasswd -c f dana",
@@ -178,7 +180,7 @@ PLACES: tuple[Rule, ...] = (
         "smb user",
         ("-u ", "-u'", "--user="),
         re.compile(
-            r"""(?<!\S)(?:-U[ \t]*|--user=)\\{0,3}["']?[\w.\\@-]{1,64}%(?P<s>[^\s"'\\\0%]{4,256})"""
+            r"""(?<!\S)(?:-U[ \t]*|--user=)(?:\\{0,3}["'])?[\w.\\@-]{1,64}%(?P<s>[^\s"'\\\0%]{4,256})"""
         ),
         "smbclient //n/s -U dana%<<{an12}>> -c ls",
         "sort -U a%b",
@@ -198,7 +200,7 @@ PLACES: tuple[Rule, ...] = (
         "literal on standard input",
         ("echo ", "printf "),
         re.compile(
-            r"""(?:echo|printf)[ \t]+(?:-[neE]{1,3}[ \t]+)?(?:["']?%s(?:\\n)?["']?[ \t]+)?\\{0,3}["']?(?P<s>[^\s"'`|\0][^"'`|\n\0]{2,200}?(?<![\s\\]))\\{0,3}["']?[ \t]*\|[^\n|\0]{0,160}?(?:password-stdin|--with-token|token-stdin|--stdin|sudo[ \t]+(?:-\w+[ \t]+){0,3}-S|chpasswd|passphrase-fd|cryptsetup|smbpasswd)"""
+            r"""(?:echo|printf)[ \t]+(?:-[neE]{1,3}[ \t]+)?(?:["']?%s(?:\\n)?["']?[ \t]+)?(?:\\{0,3}["'])?(?P<s>[^\s"'`|\0][^"'`|\n\0]{2,200}?(?<![\s\\]))(?:\\{0,3}["'])?[ \t]*\|[^\n|\0]{0,160}?(?:password-stdin|--with-token|token-stdin|--stdin|sudo[ \t]+(?:-\w+[ \t]+){0,3}-S|chpasswd|passphrase-fd|cryptsetup|smbpasswd)"""
         ),
         "echo '<<{an12}>>' | docker login --password-stdin",
         'echo "$PASS" | docker login --password-stdin',
@@ -207,11 +209,11 @@ PLACES: tuple[Rule, ...] = (
     Rule(
         "here-string",
         ("<<<",),
-        re.compile(r"""<<<[ \t]*\\{0,3}["']?(?P<s>[^\s"'\\\0][^"'\n\\\0]{3,255})"""),
+        re.compile(r"""<<<[ \t]*(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0][^"'\n\\\0]{3,255})"""),
         "passwd --stdin dana <<< '<<{an12}>>'",
         "grep x <<< 'some text'",
         "sure",
-        before=re.compile(r"(?:stdin|-S\b|--with-token|passwd|login|passphrase)[^\n|;]*$"),
+        before=re.compile(r"(?:stdin|-S\b|--with-token|passwd|login|passphrase)[^\n|;\0]*$"),
     ),
     Rule(
         "password option",

@@ -171,7 +171,9 @@ def is_weak(value: str, family: Family, quoted: bool) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Random enough to be a password where only a sentence says so."""
+    """Random enough to be a password where only a sentence says so, and no id or digest."""
+    if UUID.match(value) or DIGEST.match(value):
+        return False
     letters = any(c.isascii() and c.isalpha() for c in value)
     digits = any(c.isascii() and c.isdigit() for c in value)
     signs = any(c.isascii() and not (c.isalnum() or c in "_-./:") for c in value)

@@ -5,6 +5,8 @@ Texts are drawn from pieces of real shapes: labels, separators, secrets, code, m
 and the borders between them, so that most of them hold a secret and many hold a near miss.
 """
 
+# ruff: noqa: E501 - a row of pieces belongs on one line.
+
 import json
 
 from hypothesis import event, example, given, settings
@@ -38,7 +40,7 @@ def between_markers(hidden: str) -> list[str]:
 
 
 @given(texts)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_a_second_pass_changes_nothing(text):
     hidden, count = redacted(text)
     event(f"hidden: {min(count, 3)}")
@@ -49,7 +51,7 @@ def test_a_second_pass_changes_nothing(text):
 
 
 @given(texts)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_what_is_not_hidden_stays_in_place(text):
     hidden = redact(text)
 
@@ -62,12 +64,12 @@ def test_what_is_not_hidden_stays_in_place(text):
 
 
 @given(texts, st.integers(min_value=1, max_value=40))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_windows_make_no_difference(text, window):
-    whole = merged(list(found(text, window=max(1, len(text)))))
+    whole = merged(list(found(text, RULES, [(0, len(text))], window=len(text) + 1)))
     event(f"secrets: {min(len(whole), 3)}")
 
-    cut = merged(list(found(text, window=window)))
+    cut = merged(list(found(text, RULES, [(0, len(text))], window=window)))
 
     assert cut == whole
 
@@ -77,7 +79,7 @@ def test_windows_make_no_difference(text, window):
     st.integers(min_value=0, max_value=400),
     st.sampled_from(["x", "\n", "ab c"]),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_secret_across_the_border_of_a_real_window_is_found(case, before, filler):
     start = 64 * 1024 - before
     padding = (filler * start)[: start - 1] + "\n"
@@ -116,7 +118,7 @@ def shape(record):
 
 @given(records, st.booleans(), st.sampled_from([None, 2]))
 @example({"cmd": "set password=", "note": [12345678, "x"]}, True, None)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=500, deadline=None)
 def test_json_keeps_its_shape(record, ascii_only, indent):
     text = json.dumps(record, ensure_ascii=ascii_only, indent=indent)
 
