@@ -115,14 +115,7 @@ def look(cwd: str | None) -> Any:
 def workspaces(home: Path) -> Callable[[str, str], Workspace]:
     def workspace(memory_version: str, scope: str) -> Workspace:
         from . import git
-        from . import workspace as folder
-
-        class OnDisk(folder.Workspace):
-            def render(self, wanted: Any, *, previous: Any, on_edit: Any) -> dict[str, str]:
-                return folder.render(self, wanted, previous=previous, on_edit=on_edit)
-
-            def has_baseline(self) -> bool:
-                return (self.path / ".git" / "HEAD").is_file()
+        from .workspace import Workspace as OnDisk
 
         return OnDisk(home, memory_version, scope, git=git)
 

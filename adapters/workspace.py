@@ -239,6 +239,44 @@ class Workspace:
                 shutil.rmtree(self.edits_path)
         return len(edits)
 
+    def render(
+        self,
+        wanted: Mapping[str, str],
+        *,
+        previous: Mapping[str, str] | None = None,
+        on_edit: Callable[[str, bytes], None] | None = None,
+    ) -> dict[str, str]:
+        """Make the folder hold what is wanted, file by file; path -> digest of all of it.
+
+        Only files that differ are written, inputs first and the summary, which readers open, last.
+        `previous` is the manifest of the last render: its paths that are no longer wanted are removed,
+        as is every `.md` in `rollout_summaries/` that is not wanted. A file that is neither wanted nor
+        previous is a person's, and stays. Of an artifact that a person changed, `on_edit` is told
+        right before it is replaced or removed, with the bytes that would be lost; inputs are restored.
+        """
+        previous = previous or {}
+        manifest = {}
+        self.prune_summaries(wanted.keys())
+        stale = sorted(path for path in previous if path not in wanted)
+        for path in [*stale, *sorted(wanted, key=_rank)]:
+            text = wanted.get(path)
+            there = self.read(path)
+            if text is not None and there == text.encode("utf-8", "surrogatepass"):
+                manifest[path] = digest(there)
+                continue
+            ours = there is None or digest(there) == previous.get(path) or _is_input(path)
+            if there is not None and not ours and on_edit:
+                on_edit(path, there)
+            if text is None:
+                self.remove(path)
+            else:
+                manifest[path] = self.write(path, text, flushed=not _is_input(path))
+        return manifest
+
+    def has_baseline(self) -> bool:
+        """Whether there seems to be one; whether it is sound is only known to `diff`."""
+        return (self.path / ".git" / "HEAD").is_file()
+
     def diff(self) -> list[Change]:
         """What changed since the baseline. An earlier page of changes is removed, not compared."""
         self.remove_diff()
@@ -299,41 +337,6 @@ class Workspace:
                 yield folder
             finally:
                 os.close(folder)
-
-
-def render(
-    workspace: Workspace,
-    wanted: Mapping[str, str],
-    *,
-    previous: Mapping[str, str] | None = None,
-    on_edit: Callable[[str, bytes], None] | None = None,
-) -> dict[str, str]:
-    """Make the folder hold what is wanted, file by file; path -> digest of all of it.
-
-    Only files that differ are written, inputs first and the summary, which readers open, last.
-    `previous` is the manifest of the last render: its paths that are no longer wanted are removed,
-    as is every `.md` in `rollout_summaries/` that is not wanted. A file that is neither wanted nor
-    previous is a person's, and stays. Of an artifact that a person changed, `on_edit` is told
-    right before it is replaced or removed, with the bytes that would be lost; inputs are restored.
-    """
-    previous = previous or {}
-    manifest = {}
-    workspace.prune_summaries(wanted.keys())
-    stale = sorted(path for path in previous if path not in wanted)
-    for path in [*stale, *sorted(wanted, key=_rank)]:
-        text = wanted.get(path)
-        there = workspace.read(path)
-        if text is not None and there == text.encode("utf-8", "surrogatepass"):
-            manifest[path] = digest(there)
-            continue
-        ours = there is None or digest(there) == previous.get(path) or _is_input(path)
-        if there is not None and not ours and on_edit:
-            on_edit(path, there)
-        if text is None:
-            workspace.remove(path)
-        else:
-            manifest[path] = workspace.write(path, text, flushed=not _is_input(path))
-    return manifest
 
 
 def _is_input(path: str) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.adapters import git
 from threadbook.adapters import workspace as workspace_module
-from threadbook.adapters.workspace import Workspace, WorkspaceError, digest, render
+from threadbook.adapters.workspace import Workspace, WorkspaceError, digest
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -385,8 +385,7 @@ def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path) -> None:
 
 
 def test_rendering_writes_what_differs_and_removes_what_was_ours(workspace: Workspace) -> None:
-    manifest = render(
-        workspace,
+    manifest = workspace.render(
         {"MEMORY.md": "one", "skills/a.md": "x", "rollout_summaries/a.md": "a"},
     )
     (workspace.path / "rollout_summaries" / "foreign\\ .md").write_text("foreign")
@@ -394,7 +393,7 @@ def test_rendering_writes_what_differs_and_removes_what_was_ours(workspace: Work
     (workspace.path / "stray.md").write_text("a person's")
     unchanged = (workspace.path / "MEMORY.md").stat()
 
-    again = render(workspace, {"MEMORY.md": "one", "memory_summary.md": "v1\n"}, previous=manifest)
+    again = workspace.render({"MEMORY.md": "one", "memory_summary.md": "v1\n"}, previous=manifest)
 
     assert again == {"MEMORY.md": digest(b"one"), "memory_summary.md": digest(b"v1\n")}
     assert set(workspace.files()) == {
@@ -410,7 +409,7 @@ def test_an_edit_is_told_before_it_is_replaced_and_an_input_is_just_restored(
     workspace: Workspace,
 ) -> None:
     wanted = {"MEMORY.md": "one", "gone.md": "x", "raw_memories.md": "raw"}
-    manifest = render(workspace, wanted)
+    manifest = workspace.render(wanted)
     (workspace.path / "MEMORY.md").write_text("a person's")
     (workspace.path / "gone.md").write_bytes(b"a person's too \xff")
     (workspace.path / "raw_memories.md").write_text("touched")
@@ -420,8 +419,7 @@ def test_an_edit_is_told_before_it_is_replaced_and_an_input_is_just_restored(
         told.append((path, content))
         assert workspace.read(path) == content
 
-    render(
-        workspace,
+    workspace.render(
         {"MEMORY.md": "two", "raw_memories.md": "raw"},
         previous=manifest,
         on_edit=on_edit,
@@ -435,14 +433,14 @@ RENDERER = """
 import sys
 from pathlib import Path
 from threadbook.adapters import git
-from threadbook.adapters.workspace import Workspace, render
+from threadbook.adapters.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]), "v1", "global", git=git)
 workspace.prepare()
 turn = 0
 while True:
     turn += 1
     text = f"{turn % 2}" * 50_000
-    render(workspace, {f"rollout_summaries/{n}.md": text for n in range(3)} | {"MEMORY.md": text})
+    workspace.render({f"rollout_summaries/{n}.md": text for n in range(3)} | {"MEMORY.md": text})
     workspace.reset_baseline(turn)
     if turn == 1:
         print("ready", flush=True)
