@@ -299,12 +299,13 @@ class Remembered(Struct, frozen=True, kw_only=True):
 
 
 def parse(raw: str) -> Remembered:
+    raw = raw.replace("\r\n", "\n")
     front = _FRONT.match(raw)
     fields: dict[str, str] = {}
     for line in front[1].splitlines() if front else ():
         key, colon, value = line.partition(":")
         if colon and key.strip() in _FIELDS and value.strip():
-            fields.setdefault(key.strip(), value.strip().strip("'\""))
+            fields.setdefault(key.strip(), _unquoted(value.strip()))
     title = None
     found: dict[str, list[str]] = {"preferences": [], "knowledge": [], "failures": []}
     section, open_bullet, fence = "knowledge", False, ""
@@ -343,6 +344,11 @@ def parse(raw: str) -> Remembered:
 
 
 _FIELDS = ("description", "task", "task_group", "task_outcome", "cwd", "keywords")
+
+
+def _unquoted(value: str) -> str:
+    """A YAML writer's quotes around a whole value; ours has none."""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] in "'\"" else value
 
 
 def _bullets(texts: Iterable[str]) -> tuple[str, ...]:

@@ -41,7 +41,8 @@ def header(**changes) -> Header:
 class Session:
     """Items in file order; lines and call ids count by themselves."""
 
-    def __init__(self):
+    def __init__(self, name=""):
+        self.name = name
         self.items = []
 
     def _add(self, kind, **fields):
@@ -62,12 +63,12 @@ class Session:
         return self._add(kind, **fields)
 
     def runs(self, command, exit_code=0, text="", **more):
-        call_id = f"call-{len(self.items)}"
+        call_id = f"call-{self.name}{len(self.items)}"
         self._add(Call, call_id=call_id, name="exec", arguments="{}", command=command, **more)
         return self._add(Output, call_id=call_id, text=text, exit_code=exit_code, **more)
 
     def edits(self, path, how="update", failed=None, arguments="{}", **more):
-        call_id = f"call-{len(self.items)}"
+        call_id = f"call-{self.name}{len(self.items)}"
         changes = (Change(path=path, how=how),)
         self._add(
             Call,
@@ -80,7 +81,7 @@ class Session:
         return self._add(Output, call_id=call_id, text="", failed=failed, **more)
 
     def uses(self, name, text):
-        call_id = f"call-{len(self.items)}"
+        call_id = f"call-{self.name}{len(self.items)}"
         self._add(Call, call_id=call_id, name=name, arguments="{}")
         return self._add(Output, call_id=call_id, text=text)
 

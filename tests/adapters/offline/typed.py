@@ -120,7 +120,8 @@ LOOSER = (
 )
 
 # Written after the cues had been mended for those. Seen for the first time, 17 of 32 hits were
-# right and 17 of 19 found: the honest figure, on a set that is half traps. Nine cues were narrowed since.
+# right and 17 of 19 found: the honest figure, on a set that is half traps. Nine cues were
+# narrowed since.
 TRAPS = (
     Typed("do not reformat files you didn't touch", True),
     Typed("the linter config lives in tools/, not in the root", True),
