@@ -249,10 +249,11 @@ class Workspace:
         """Make the folder hold what is wanted, file by file; path -> digest of all of it.
 
         Only files that differ are written, inputs first and the summary, which readers open, last.
-        `previous` is the manifest of the last render: its paths that are no longer wanted are removed,
-        as is every `.md` in `rollout_summaries/` that is not wanted. A file that is neither wanted nor
-        previous is a person's, and stays. Of an artifact that a person changed, `on_edit` is told
-        right before it is replaced or removed, with the bytes that would be lost; inputs are restored.
+        `previous` is the manifest of the last render: its paths that are no longer wanted are
+        removed, as is every `.md` in `rollout_summaries/` that is not wanted. A file that is
+        neither wanted nor previous is a person's, and stays. Of an artifact that a person changed,
+        `on_edit` is told right before it is replaced or removed, with the bytes that would be
+        lost; inputs are restored.
         """
         previous = previous or {}
         manifest = {}
