@@ -16,7 +16,7 @@ from threadbook.domain.events import (
 from threadbook.projections import artifacts, roots
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import logs
+from tests.projections.histories import logs, unhurried
 from tests.projections.specimens import plain, tables, value
 
 
@@ -24,6 +24,7 @@ def held(log):
     return {(row.kind, row.body_ref) for row in fold(artifacts, log)}
 
 
+@unhurried
 @given(log=logs)
 def test_files_are_the_last_publication_and_the_manifest_the_last_rendering(log):
     files, manifest, edits = {}, {}, {}
@@ -62,6 +63,12 @@ def test_a_publication_replaces_files_and_keeps_the_manifest_and_the_edits():
 
     assert held(log) == {("file", "b"), ("file", "c"), ("manifest", "m"), ("edit", "e")}
     assert [row.deleted for row in fold(artifacts, log) if row.kind == "edit"] == [1]
+
+
+def test_every_edit_is_kept_beside_the_others():
+    log = [plain(FolderEdited, body_ref="first"), plain(FolderEdited, body_ref="second")]
+
+    assert held(log) == {("edit", "first"), ("edit", "second")}
 
 
 def test_what_a_forgetting_publishes_is_all_that_is_left_of_its_root():

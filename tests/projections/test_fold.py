@@ -56,6 +56,12 @@ def test_rows_are_found_in_key_order_whatever_order_they_came_in():
     assert live == fold(selection, log)
 
 
+def test_a_row_that_went_is_in_no_group():
+    log = [plain(Stage1Succeeded), plain(OutputWithdrawn), plain(ThreadPolluted)]
+
+    assert fold(stage1_outputs, log) == []
+
+
 def test_a_row_that_went_and_came_back_is_in_its_group_again():
     first = [plain(Stage1Succeeded), plain(OutputWithdrawn)]
 

@@ -25,7 +25,7 @@ from threadbook.domain.events import (
 from threadbook.projections import jobs
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import logs
+from tests.projections.histories import logs, unhurried
 from tests.projections.specimens import find, plain, tables, value
 
 CLAIMS = Stage1LeaseClaimed | Phase2LeaseClaimed
@@ -86,11 +86,13 @@ def by_key(log):
     return {(row.kind, row.job_key, row.memory_version): row for row in fold(jobs, log)}
 
 
+@unhurried
 @given(log=logs)
 def test_a_job_is_there_from_its_first_claim_or_request_until_it_is_removed(log):
     assert by_key(log).keys() == by_job(log).keys()
 
 
+@unhurried
 @given(log=logs)
 def test_a_job_is_running_from_a_claim_to_the_next_end_and_only_then_has_a_lease(log):
     told, rows = by_job(log), by_key(log)
@@ -110,6 +112,7 @@ def test_a_job_is_running_from_a_claim_to_the_next_end_and_only_then_has_a_lease
             assert rows[key].lease_until is None
 
 
+@unhurried
 @given(log=logs)
 def test_watermarks_and_tries_are_those_that_were_recorded_last(log):
     told, rows = by_job(log), by_key(log)
@@ -131,6 +134,7 @@ def test_watermarks_and_tries_are_those_that_were_recorded_last(log):
             assert row.completed_watermark == (phase2 and phase2.completed_watermark)
 
 
+@unhurried
 @given(log=logs)
 def test_transient_failures_are_counted_in_a_row(log):
     told, rows = by_job(log), by_key(log)
@@ -219,6 +223,16 @@ def test_a_failure_shows_its_kind_and_reason_until_it_is_over():
     assert (row.failure, row.last_error, row.transient_failures) == ("transient", "because", 1)
     assert (running.failure, running.last_error, running.retry_at) == ("transient", None, None)
     assert (done.failure, done.transient_failures) == (None, 0)
+
+
+def test_transient_failures_add_up_over_the_claims_between_them_until_another_kind():
+    def attempt(kind):
+        return [plain(Stage1LeaseClaimed), plain(Stage1Failed, kind=kind, retry_at=120)]
+
+    twice = [*attempt("transient"), *attempt("transient")]
+
+    assert only(twice).transient_failures == 2
+    assert only([*twice, *attempt("bad_reply")]).transient_failures == 0
 
 
 def test_a_failure_keeps_what_an_earlier_success_has_read():

@@ -12,7 +12,7 @@ from threadbook.domain.events import (
 from threadbook.projections import progress, selection
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import logs
+from tests.projections.histories import logs, unhurried
 from tests.projections.specimens import find, plain, tables, value
 
 
@@ -23,6 +23,7 @@ def picked(*thread_ids, matched=True):
     )
 
 
+@unhurried
 @given(log=logs)
 def test_the_selection_is_the_last_success_of_each_root_since_its_reset(log):
     expected = {}
@@ -51,6 +52,7 @@ def key(row):
     return row.memory_version, row.scope
 
 
+@unhurried
 @given(log=logs)
 def test_progress_is_the_largest_success_of_a_version_since_its_reset(log):
     expected = {}

@@ -12,10 +12,11 @@ from threadbook.domain.events import (
 from threadbook.projections import citations, notes, places, shown
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import logs
+from tests.projections.histories import logs, unhurried
 from tests.projections.specimens import find, plain, tables
 
 
+@unhurried
 @given(log=logs)
 def test_a_session_was_shown_every_rendering_and_every_thread_it_was_given(log):
     told = [event for event in log if isinstance(event, MemoryShown)]
@@ -67,6 +68,7 @@ def test_reach_is_asked_by_the_thread_given_or_by_the_renderings_seen():
     assert asked(shown.THREAD_GIVEN, thread_id="t3") == []
 
 
+@unhurried
 @given(log=logs)
 def test_a_citation_has_counted_until_its_thread_is_forgotten_or_its_version_emptied(log):
     expected = set()

@@ -11,10 +11,11 @@ from threadbook.domain.events import AnyEvent, Stage1Failed, Stage1Succeeded, To
 from threadbook.projections import spend
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import logs
+from tests.projections.histories import logs, unhurried
 from tests.projections.specimens import find, plain, tables, value
 
 
+@unhurried
 @given(log=logs)
 def test_no_token_is_lost_or_counted_twice(log):
     spent = [event.tokens for event in log if isinstance(getattr(event, "tokens", 0), Tokens)]
@@ -37,6 +38,7 @@ def test_every_event_that_carries_a_models_tokens_is_counted():
     assert set(get_args(spend.FOLLOWS)) == carrying
 
 
+@unhurried
 @given(at=st.integers(-(10**9), 4 * 10**9))
 def test_a_day_is_the_date_in_utc(at):
     assert spend.day(at) == datetime.fromtimestamp(at, UTC).date().isoformat()

@@ -20,10 +20,11 @@ from threadbook.domain.events import (
 from threadbook.projections import citations, jobs, selection, stage1_outputs
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import lawful, logs, times
+from tests.projections.histories import lawful, logs, times, unhurried
 from tests.projections.specimens import find, plain, tables, value
 
 
+@unhurried
 @given(log=logs)
 def test_usage_counts_follow_the_log(log):
     expected = {}
@@ -48,6 +49,7 @@ def test_usage_counts_follow_the_log(log):
     } == expected
 
 
+@unhurried
 @given(log=logs)
 def test_an_output_has_the_mode_and_the_scope_that_was_said_last(log):
     mode, scope = {}, {}
@@ -69,6 +71,7 @@ def test_an_output_has_the_mode_and_the_scope_that_was_said_last(log):
         assert (row.memory_mode, row.scope) == (mode[key], scope[key])
 
 
+@unhurried
 @given(log=logs, thread_id=st.sampled_from(["t1", "t2", "t3"]))
 def test_a_thread_whose_last_mode_is_polluted_has_no_enabled_output(log, thread_id):
     # A reading brings the mode of the transaction that records it: of a polluted thread, polluted.
@@ -88,6 +91,7 @@ def test_a_thread_whose_last_mode_is_polluted_has_no_enabled_output(log, thread_
     assert not [row for row in found if row.thread_id in polluted and row.memory_mode == "enabled"]
 
 
+@unhurried
 @given(log=logs)
 def test_a_forgotten_thread_has_no_output_no_job_and_no_citation(log):
     told = lawful(log)
@@ -115,6 +119,17 @@ def test_a_threads_pollution_and_forgetting_reach_every_memory_version():
 
     assert [row.memory_mode for row in fold(stage1_outputs, polluted)] == ["polluted", "polluted"]
     assert fold(stage1_outputs, forgotten) == []
+
+
+def test_a_persons_word_on_the_mode_and_the_scope_reaches_every_memory_version():
+    written = [plain(Stage1Succeeded, memory_version=version) for version in ("v1", "v2")]
+
+    found = fold(
+        stage1_outputs,
+        [*written, plain(MemoryModeSet, mode="disabled"), plain(ThreadRescoped, scope="user")],
+    )
+
+    assert [(row.memory_mode, row.scope) for row in found] == [("disabled", "user")] * 2
 
 
 def test_a_reading_that_replaced_nothing_leaves_the_row_as_it_was():
@@ -194,6 +209,7 @@ def age_key(row):
     return row.counts_from if row.last_usage is None else row.last_usage
 
 
+@unhurried
 @given(drawn=outputs, cutoff=times, most=st.integers(0, 5))
 def test_both_ways_to_a_selection_find_the_best_recent_outputs_in_rank_order(drawn, cutoff, most):
     log = written(drawn)
@@ -218,6 +234,7 @@ def test_both_ways_to_a_selection_find_the_best_recent_outputs_in_rank_order(dra
     )
 
 
+@unhurried
 @given(drawn=outputs, cutoff=times, picked=st.sets(st.sampled_from([f"t{n}" for n in range(8)])))
 def test_an_output_outside_the_snapshot_is_recent_or_prunable_never_both(drawn, cutoff, picked):
     snapshot = tuple(

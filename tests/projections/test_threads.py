@@ -15,7 +15,7 @@ from threadbook.domain.events import (
 from threadbook.projections import threads
 from threadbook.projections.fold import fold
 
-from tests.projections.histories import lawful, logs
+from tests.projections.histories import lawful, logs, unhurried
 from tests.projections.specimens import find, plain, tables
 
 
@@ -24,6 +24,7 @@ def only(log):
     return row
 
 
+@unhurried
 @given(log=logs)
 def test_a_thread_is_what_was_said_of_it_last(log):
     said = {}
@@ -61,6 +62,7 @@ def without_envelope(event):
     return {name: value for name, value in asdict(event).items() if name != "at"}
 
 
+@unhurried
 @given(log=logs)
 def test_a_forgotten_thread_keeps_no_preview_whatever_follows(log):
     forgotten = [row for row in fold(threads, log) if row.forgotten]
@@ -68,6 +70,7 @@ def test_a_forgotten_thread_keeps_no_preview_whatever_follows(log):
     assert [row.preview_ref for row in forgotten] == [None] * len(forgotten)
 
 
+@unhurried
 @given(log=logs)
 def test_a_thread_is_forgotten_from_its_forgetting_until_it_is_lifted(log):
     expected = {}
@@ -116,6 +119,17 @@ def test_a_thread_can_be_forgotten_before_it_is_seen():
     row = only([plain(ThreadForgotten, at=7)])
 
     assert (row.registered, row.forgotten, row.forgotten_at) == (0, 1, 7)
+
+
+def test_neither_a_registration_nor_a_change_brings_a_forgotten_preview_back():
+    log = [
+        plain(ThreadForgotten),
+        plain(ThreadRegistered, preview_ref="words"),
+        ThreadChanged(at=2, thread_id="t1", preview_ref="words", cwd="/b"),
+    ]
+
+    assert only(log[:2]).preview_ref is only(log).preview_ref is None
+    assert only(log).cwd == "/b"
 
 
 def test_lifting_brings_back_a_seen_thread_and_leaves_nothing_of_an_unseen_one():
