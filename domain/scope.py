@@ -154,11 +154,12 @@ def link(
 ) -> tuple[ProjectLinked | ThreadRescoped, ...]:
     """What follows when a remote is seen at a root. The first one takes the root's threads along.
 
-    A second remote joins nothing, and neither does a thread that has a remote of its own, that a
-    person put somewhere else, or that is forgotten.
+    So it does whenever it is seen again: a thread may have been told its root later. Another
+    remote moves nothing, and what has a remote of its own, was put elsewhere by a person, or is
+    forgotten is not moved.
     """
     named, place = normalised(remote), place_key(root)
-    if known_remote is not None or named is None or place is None:
+    if named is None or place is None or (known_remote and normalised(known_remote) != named):
         return ()
     here, there = project_of_place(place, machine_id=machine_id), project_of_remote(named)
     moved = [
@@ -166,5 +167,10 @@ def link(
         for thread in threads
         if thread.exists and not thread.forgotten and thread.scope == here
     ]
-    linked = ProjectLinked(at=now, scope=there, root=root, remote=public_url(remote) or named)
-    return (linked, *(event for event in moved if event is not None))
+    followed = tuple(event for event in moved if event is not None)
+    if known_remote:
+        return followed
+    return (
+        ProjectLinked(at=now, scope=there, root=root, remote=public_url(remote) or named),
+        *followed,
+    )

@@ -239,6 +239,14 @@ def test_a_second_remote_joins_nothing():
     assert linking([thread], known_remote="https://forge.test/first") == ()
 
 
+def test_a_thread_that_was_told_its_root_later_follows():
+    late = registered("t2", scope=scope("/w/fern"), root="/w/fern")
+
+    (moved,) = linking([late], known_remote="git@forge.test:fern/works.git")
+
+    assert (moved.thread_id, moved.scope) == ("t2", scope(remote=REMOTE))
+
+
 def test_only_threads_that_the_root_alone_placed_move():
     here = scope("/w/fern")
     gone = evolve(
