@@ -43,14 +43,14 @@ def explain(
         ranked, why = ranking_of(view, thread_id, scope, policy, now=int(now))
         rank, chosen = ranked
         gates.append(GateAnswer(name="rank", passed=chosen, why=why))
-    is_in = is_selected(view, thread_id, version)
+    read_by = selected_by(view, thread_id, version)
     return Explanation(
         thread_id=thread_id,
         position=view.position,
         at=int(now),
         scope=thread.scope or None,
-        selected=is_in,
-        verdict=verdict(gates, is_in=is_in, chosen=chosen, has_output=output is not None),
+        selected=bool(read_by),
+        verdict=verdict(gates, read_by=read_by, scope=scope, chosen=chosen),
         gates=gates,
         rank=rank,
         waiting=waits(view, thread_id, policy, extractor=extractor, scope=scope, now=int(now))
@@ -87,26 +87,26 @@ def ranking(view: View, scope: str, policy: Policy, *, now: int) -> Ranking:
     )
 
 
-def is_selected(view: View, thread_id: str, version: str) -> bool:
-    """Whether a folder was last made from the thread's output as it is."""
+def selected_by(view: View, thread_id: str, version: str) -> list[str]:
+    """The scopes whose folder was last made from the thread's output as it is."""
     rows = view.find(snapshots, snapshots.SELECTED, thread_id=thread_id)
-    return any(row.memory_version == version for row in rows)
+    return [row.scope for row in rows if row.memory_version == version]
 
 
-def verdict(gates: Sequence[GateAnswer], *, is_in: bool, chosen: bool, has_output: bool) -> str:
+def verdict(
+    gates: Sequence[GateAnswer], *, read_by: Sequence[str], scope: str | None, chosen: bool
+) -> str:
     shut = next((gate for gate in gates if not gate.passed), None)
-    if is_in and chosen:
+    if read_by and chosen and scope not in read_by:
+        return f"in the folder of {read_by[0]}; the next run moves it to that of {scope}"
+    if read_by and chosen:
         return "in: the memory folder was made from it"
-    if is_in:
-        assert shut is not None
+    if read_by:
+        assert shut is not None, "what is not chosen has a rank that says so"
         return f"in, and out at the next run: {shut.why}"
     if chosen:
         return "out, and in at the next run: it is chosen, and the folder was not yet made from it"
-    if shut is not None:
-        return f"out: {shut.why}"
-    if has_output:
-        return "out: not among those chosen"
-    return "out: nothing was kept from it"
+    return f"out: {shut.why}" if shut else "out: nothing was kept from it"
 
 
 def waits(
@@ -118,17 +118,21 @@ def waits(
     known = state.extraction(view, version, thread_id)
     thread = state.thread(view, thread_id)
     watermark = extraction.watermark_of(thread.updated_at_ms)
+    advanced = watermark > (-1 if known.input_watermark is None else known.input_watermark)
     if extraction.is_up_to_date(known, watermark=watermark, extractor=extractor):
         if known.output_source_updated_at is None:
-            found.append("read as it is, and it taught nothing; it is read again when it goes on")
+            what = "it taught nothing" if taught_nothing(view, known) else "what it taught aged out"
+            found.append(f"read as it is, and {what}; it is read again when it goes on")
     elif extraction.is_held(known, now=now):
         found.append(f"{known.worker_id} is reading it until {clock(known.lease_until)}")
-    elif known.retry_remaining <= 0:
+    elif known.retry_remaining <= 0 and not advanced:
         found.append(f"no tries are left ({known.last_error}); it is tried again when it goes on")
-    elif known.retry_at is not None and known.retry_at > now:
+    elif known.retry_at is not None and known.retry_at > now and not advanced:
         found.append(f"it failed ({known.last_error}); tried again at {clock(known.retry_at)}")
     else:
-        found.append("the next run reads it")
+        shut = eligibility.failed(eligibility.gates(thread, None, now=now, limits=policy.limits))
+        # Only of a session that has an output and went on: the others' gates say it themselves.
+        found.append(f"it went on since: {shut.why}" if shut else "the next run reads it")
     if scope is not None:
         job = state.consolidation(view, version, scope)
         rest = consolidation.rest_ends(job)
@@ -139,6 +143,11 @@ def waits(
         elif rest is not None and rest > now and extractor != "offline":
             found.append(f"{scope} rests until {clock(rest)}")
     return found
+
+
+def taught_nothing(view: View, known: extraction.Extraction) -> bool:
+    rows: list[jobs.Row] = view.rows(jobs, (jobs.STAGE1, known.thread_id, known.memory_version))
+    return all(row.outcome != "output" for row in rows)
 
 
 def positions(view: View, thread_id: str, version: str) -> list[int]:

@@ -122,7 +122,7 @@ def claim(
 class Shut(Refused):
     def __init__(self, gate: eligibility.Gate) -> None:
         super().__init__(gate.why)
-        self.code = f"gate {gate.name}"  # type: ignore[misc]
+        self.code = gate.name  # type: ignore[misc]
 
 
 def read(around: Surroundings, thread: threads.Row) -> Extracted | None:

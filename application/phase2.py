@@ -43,6 +43,8 @@ from .surroundings import GLOBAL, Surroundings, Workspace
 
 POLL_S = 0.05
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
+# Nothing was published, and what the root is made from may have changed: look again.
+CLAIMED_AGAIN = ("inputs_changed", "lease_lost")
 
 
 class ConsolidationFailed(Exception):
@@ -82,9 +84,9 @@ def one_root(
         if claimed is None:
             return None
         report = consolidate(around, root, workspace, claimed, run_id=run_id)
-        if report.status != "inputs_changed":
+        if report.status not in CLAIMED_AGAIN:
             return report
-    waiting["inputs_changed"] = waiting.get("inputs_changed", 0) + 1
+    waiting[report.status] = waiting.get(report.status, 0) + 1
     return None
 
 

@@ -58,8 +58,6 @@ def ran(tmp_path_factory):
     home.memory.close()
 
 
-
-
 def own_home(tmp_path):
     home = Home(tmp_path, now=HALF_A_DAY_LATER)
     home.run([ROLLOUTS])
