@@ -16,6 +16,7 @@ from .lines import Found
 
 IMAGE = "[Image]"
 
+_IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _HALF_SURROGATE = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]+")
 
@@ -80,6 +81,12 @@ def string(value: object) -> str | None:
 def filled(value: object) -> str | None:
     """A string that says something, else None."""
     return clean(value) if isinstance(value, str) and value.strip() else None
+
+
+def identity(value: object) -> str | None:
+    """A session's id as a file states it. It becomes a name elsewhere, so that a text that could
+    be no name, or a path, is no id."""
+    return value if isinstance(value, str) and _IDENTITY.fullmatch(value) else None
 
 
 def table(value: object) -> dict[str, Any]:

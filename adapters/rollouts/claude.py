@@ -34,12 +34,13 @@ from .base import (
     digest,
     entries,
     filled,
+    identity,
     kind_name,
     string,
     table,
     updated_at,
 )
-from .harness import pieces, request
+from .harness import pieces, request, without_memory
 from .kinds import (
     CLAUDE_BLOCKS_IGNORED,
     CLAUDE_BOOKKEEPING,
@@ -68,6 +69,7 @@ _REASON = re.compile(
 )
 # The program's own advice to the model behind a person's reason.
 _AFTER_REASON = re.compile(r"\n+Note: The user's next message may contain.*\Z", re.DOTALL)
+_GENERATION = 250_000
 _REFUSED_RESULT = "User rejected tool use"
 
 
@@ -77,7 +79,7 @@ def recognises(record: dict[str, Any]) -> bool:
     known = isinstance(kind, str) and (
         kind in CLAUDE_CONVERSATION or kind in CLAUDE_BOOKKEEPING or kind == "system"
     )
-    return known and filled(record.get("sessionId")) is not None and "payload" not in record
+    return known and identity(record.get("sessionId")) is not None and "payload" not in record
 
 
 def is_conversation(record: dict[str, Any]) -> bool:
@@ -108,6 +110,7 @@ class ClaudeReader:
         self._born_ms: int | None = None
         self._newest_ms: int | None = None
         self._seen: set[int] = set()
+        self._seen_before: set[int] = set()
         self._asked: dict[str, str] = {}
 
     @property
@@ -126,7 +129,7 @@ class ClaudeReader:
             tool="claude",
             source="subagent" if is_agent else self._entrypoint or "cli",
             kind=self.kind,
-            rollout_path=str(self.path),
+            rollout_path=str(self.path.absolute()),
             cwd=self._cwd,
             created_at_ms=self._born_ms,
             forked_from=self._foreign,
@@ -183,13 +186,16 @@ class ClaudeReader:
             self.skipped[kind_name(kind, "record without type")] += 1
 
     def _is_repeated(self, record: dict[str, Any]) -> bool:
-        """Eight bytes a line are kept, so that a long session stays within its memory."""
+        """A repetition follows soon, so that two generations of marks are enough; a set of every
+        line would outgrow the memory a long session may take."""
         uuid = record.get("uuid")
         if not isinstance(uuid, str) or not uuid:
             return False
         mark = int.from_bytes(digest(uuid), "big")
-        if mark in self._seen:
+        if mark in self._seen or mark in self._seen_before:
             return True
+        if len(self._seen) >= _GENERATION:
+            self._seen, self._seen_before = set(), self._seen
         self._seen.add(mark)
         return False
 
@@ -348,6 +354,7 @@ class ClaudeReader:
         if name is not None and not refused:
             self._taint(name)
         text, exit_code = first_line(whole) if is_error is True else (whole, None)
+        text = without_memory(text)
         went_wrong = failed(exit_code)
         if went_wrong is None:
             # Claude Code marks every failure; a result without the mark went well.
@@ -399,7 +406,7 @@ def _agent_id(path: Path, first: dict[str, Any]) -> str | None:
     if first.get("isSidechain") is not True:
         return None
     stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
-    named = filled(first.get("agentId"))
+    named = identity(first.get("agentId"))
     if named is None and stem.startswith("agent-"):
         named = stem
     return named.removeprefix("agent-") if named else None

@@ -37,6 +37,7 @@ from .base import (
     digest,
     entries,
     filled,
+    identity,
     is_archived,
     kind_name,
     patched,
@@ -44,7 +45,7 @@ from .base import (
     table,
     updated_at,
 )
-from .harness import pieces, request
+from .harness import pieces, request, without_memory
 from .kinds import (
     CODEX_COMPLETED_IGNORED,
     CODEX_EVENTS_IGNORED,
@@ -100,7 +101,7 @@ def recognises(record: dict[str, Any]) -> bool:
 def names_thread(record: dict[str, Any]) -> bool:
     """Whether the record is one that a rollout begins with and takes its id from."""
     payload = record.get("payload") if record.get("type") == "session_meta" else None
-    return _is_bare_meta(record) or filled(table(payload).get("id")) is not None
+    return _is_bare_meta(record) or identity(table(payload).get("id")) is not None
 
 
 def _is_bare_meta(record: dict[str, Any]) -> bool:
@@ -161,7 +162,7 @@ class CodexReader:
             tool="codex",
             source=_source(self._source),
             kind=self.kind,
-            rollout_path=str(self.path),
+            rollout_path=str(self.path.absolute()),
             cwd=self._settings_cwd or self._cwd,
             created_at_ms=self._created_ms(),
             forked_from=self._forked_from(),
@@ -258,7 +259,7 @@ class CodexReader:
     def _meta(self, payload: dict[str, Any], at_ms: int | None) -> None:
         """The first meta record names the session. One with its id says what has changed since;
         one with another id was copied from the session that this one was forked from."""
-        thread_id = filled(payload.get("id"))
+        thread_id = identity(payload.get("id"))
         if thread_id is None:
             self.skipped["session_meta without id"] += 1
             return
@@ -490,6 +491,7 @@ class CodexReader:
             or facts.get("contains_external_context") is True
         ):
             self.polluting.setdefault("external_context")
+        text = without_memory(text)
         went_wrong = failed(exit_code)
         if went_wrong is None and isinstance(success, bool):
             went_wrong = not success

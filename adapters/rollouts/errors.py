@@ -11,7 +11,9 @@ class RolloutError(Failure):
     advice = "nothing was changed"
 
     def __init__(self, path: Path, why: str) -> None:
-        super().__init__(f"{path}: {why}; {self.advice}")
+        # A name that is not UTF-8 must not break the message about it.
+        shown = str(path).encode("utf-8", "backslashreplace").decode()
+        super().__init__(f"{shown}: {why}; {self.advice}")
         self.path = path
         self.why = why
 

@@ -37,6 +37,7 @@ _MEMORY_BANNER = re.compile(
     r"^=+ ?MEMORY_SUMMARY BEGINS ?=+$.*?(?:^=+ ?MEMORY_SUMMARY ENDS ?=+$|\Z)",
     re.DOTALL | re.MULTILINE,
 )
+_FENCED = re.compile(rf"<{MEMORY_FENCE}(?:\s[^<>]*)?>.*?(?:</{MEMORY_FENCE}>|\Z)", re.DOTALL)
 _BEGINNINGS: tuple[tuple[str, What], ...] = (
     ("# AGENTS.md", "instructions"),
     ("# CLAUDE.md", "instructions"),
@@ -81,6 +82,15 @@ def pieces(text: str, *, wrapped: bool = True) -> list[Piece]:
     else:
         found.append(Piece("typed", rest.strip()))
     return [piece for piece in found if piece.text.strip()]
+
+
+def without_memory(text: str) -> str:
+    """A tool's text without memory that it showed: read back, it would confirm itself."""
+    if MEMORY_FENCE in text:
+        text = _FENCED.sub("[memory]", text)
+    if "MEMORY_SUMMARY BEGINS" in text:
+        text = _MEMORY_BANNER.sub("[memory]", text)
+    return text
 
 
 def request(text: str) -> str:

@@ -170,6 +170,10 @@ def _width(text: str, at: int) -> int:
 
 def _open(path: Path) -> tuple[FileIO, int]:
     """The file, or the one it became when Codex compressed or expanded it just now."""
+    try:
+        str(path).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise Unreadable(path, "its name is not UTF-8 and could not be stored") from error
     for candidate in (path, _sibling(path)):
         try:
             # Without O_NONBLOCK a pipe without a writer would hold us for ever.

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from threadbook.adapters.rollouts import items, survey
+from threadbook.adapters.rollouts import NotASession, items, survey
 from threadbook.domain.session import (
     Agent,
     Assistant,
@@ -416,3 +416,17 @@ def test_an_archived_session_is_known_by_its_folder(tmp_path):
 
     assert survey(written(folder, meta()), now_ms=NOW_MS).header.archived
     assert not survey(written(tmp_path, meta()), now_ms=NOW_MS).header.archived
+
+
+@pytest.mark.parametrize("thread_id", ["../../etc", "a b", "", "x" * 129, "a\nb", 7, None])
+def test_an_id_that_could_be_no_name_names_no_session(tmp_path, thread_id):
+    with pytest.raises(NotASession):
+        read(tmp_path, meta(id=thread_id))
+
+
+def test_memory_that_a_tool_showed_is_not_read_back(tmp_path):
+    shown = "before <threadbook-memory scope='x'>\nUses tabs.\n</threadbook-memory> after"
+
+    [output] = told(tmp_path, meta(), item("function_call_output", call_id="c", output=shown))
+
+    assert output.text == "before [memory] after"

@@ -156,6 +156,17 @@ def test_a_missing_path_a_closed_file_and_a_pipe_say_what_is_wrong(tmp_path):
         rollouts.survey(tmp_path / "none.jsonl", now_ms=NOW_MS)
 
 
+def test_a_name_that_is_not_utf8_is_refused_in_a_message_that_can_be_printed(tmp_path):
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl"))
+    path.write_bytes(SESSION)
+
+    assert found(tmp_path) == [path]
+    with pytest.raises(Unreadable, match="not UTF-8") as refused:
+        rollouts.survey(path, now_ms=NOW_MS)
+
+    str(refused.value).encode("utf-8")
+
+
 def test_the_homes_are_the_environment_s_or_the_user_s(tmp_path):
     for name in (".codex", ".claude", "elsewhere"):
         (tmp_path / name).mkdir()
