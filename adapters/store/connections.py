@@ -2,8 +2,9 @@
 
 Closing a connection that another thread is inside of crashes Python, so a thread closes its own,
 and what it leaves behind is closed when it ends. A connection carried over a fork believes in locks
-that its process does not hold, so a thread that forks closes its idle ones first, and a child
-leaves alone what it inherited and opens its own.
+that its process does not hold, and makes SQLite believe in them for every later connection of that
+process. So a thread that forks closes its idle ones first; where one was in use, or another
+thread's, the child may not open that file at all: losing events would be the alternative.
 """
 
 import os
@@ -31,16 +32,18 @@ class Connections:
     @contextmanager
     def one(self) -> Iterator[sqlite3.Connection]:
         """A connection that nobody else uses: one asked for inside of another is another."""
-        idle = self._idle()
+        idle, owner = self._idle(), os.getpid()
         db = idle.pop() if idle else open_connection(self.path, timeout_s=self.timeout_s)
         try:
             yield db
         finally:
-            if db.in_transaction:
-                db.rollback()
-            if self._closed:
-                db.close()
+            if os.getpid() != owner:  # A fork inside of the block, which the parent will end.
+                INHERITED.append(db)
+            elif self._closed:
+                close(db)
             else:
+                if db.in_transaction:
+                    db.rollback()
                 self._idle().append(db)
 
     def close(self) -> None:
@@ -51,7 +54,7 @@ class Connections:
     def close_idle(self) -> None:
         idle = self._idle()
         while idle:
-            idle.pop().close()
+            close(idle.pop())
 
     def _idle(self) -> list[sqlite3.Connection]:
         local = self._local
@@ -63,7 +66,15 @@ class Connections:
         return found
 
 
+class Owned(sqlite3.Connection):
+    """A connection that can be found again when the process forks."""
+
+    file: Path
+
+
 EVERY_SET: "weakref.WeakSet[Connections]" = weakref.WeakSet()
+OPEN: "weakref.WeakSet[Owned]" = weakref.WeakSet()
+CARRIED_OVER: set[Path] = set()
 
 
 def before_fork() -> None:
@@ -71,15 +82,34 @@ def before_fork() -> None:
         connections.close_idle()
 
 
-os.register_at_fork(before=before_fork)
+def after_fork_in_child() -> None:
+    for db in list(OPEN):
+        INHERITED.append(db)
+        CARRIED_OVER.add(db.file)
+    OPEN.clear()
+
+
+os.register_at_fork(before=before_fork, after_in_child=after_fork_in_child)
 
 
 def open_connection(path: Path, *, timeout_s: float) -> sqlite3.Connection:
     if not path.exists():
         raise unreadable(path, "there is no such file")
+    file = path.resolve()
+    if file in CARRIED_OVER:
+        raise StoreError(
+            f"{path} was in use when this process was forked; fork outside of its blocks and"
+            " before other threads use it, or start a new process instead (spawn)"
+        )
     db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=timeout_s, isolation_level=None
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        timeout=timeout_s,
+        isolation_level=None,
+        factory=Owned,
     )
+    db.file = file
+    OPEN.add(db)
     try:
         for pragma, value, expected in dialect.ON_EVERY_CONNECTION:
             db.execute(f"PRAGMA {pragma} = {value}").fetchall()
@@ -90,6 +120,11 @@ def open_connection(path: Path, *, timeout_s: float) -> sqlite3.Connection:
                     " which erased text would stay on the disk; use a Python with a full SQLite"
                 )
     except BaseException:
-        db.close()
+        close(db)
         raise
     return db
+
+
+def close(db: sqlite3.Connection) -> None:
+    db.close()
+    OPEN.discard(db)  # type: ignore[arg-type]  # Every one is `Owned`.

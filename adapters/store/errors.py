@@ -106,6 +106,15 @@ def explain_os(error: OSError, path: Path) -> StoreError:
 
 
 @contextmanager
+def files_of(path: Path) -> Iterator[None]:
+    """Round the files that lie beside the database; never round a caller's block."""
+    try:
+        yield
+    except OSError as error:
+        raise explain_os(error, path) from error
+
+
+@contextmanager
 def translated(path: Path, holder: Callable[[], str] = lambda: "") -> Iterator[None]:
     try:
         yield

@@ -22,6 +22,9 @@ class Head(Struct, frozen=True, gc=False):
     position: int
     chain: bytes
 
+    def __str__(self) -> str:
+        return f"position {self.position}, chain {self.chain.hex()}"
+
 
 def read(home: Path) -> Head | None:
     """The head, or None where there is none or it is not one (a write was cut off)."""

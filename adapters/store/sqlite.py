@@ -31,6 +31,7 @@ from .errors import (
     StoreMismatch,
     busy,
     explain_os,
+    files_of,
     translated,
     unreadable,
 )
@@ -156,14 +157,15 @@ class SqliteStore:
     # Checking and repairing.
 
     def head(self) -> head.Head | None:
-        return head.read(self.home)
+        with files_of(self.home / head.NAME):
+            return head.read(self.home)
 
     def verify(self) -> Verified:
         """Hold every row against its chain, and the log against its head.
 
         What is found stands in the home from then on, and writers refuse until a later run passes.
         """
-        known = head.read(self.home)  # Before the snapshot: the log may run ahead of it, not back.
+        known = self.head()  # Before the snapshot: the log may run ahead of it, not back.
         with (
             translated(self.path, self._writer),
             self._connections.one() as db,
@@ -171,10 +173,8 @@ class SqliteStore:
         ):
             db.execute(dialect.BEGIN_READING)
             found = verify_log(db, known, self.codec)
-        try:
+        with files_of(self.home / FAILED):
             self._mark(found)
-        except OSError as error:
-            raise explain_os(error, self.home / FAILED) from error
         return found
 
     def replay_verify(self) -> list[Difference]:
@@ -205,7 +205,8 @@ class SqliteStore:
 
     def erasures(self) -> dict[tuple[str, str], erasures.Act]:
         """The last recorded act on each forgotten (kind, id), also of a log that was cut since."""
-        return erasures.acts(self.home)
+        with files_of(self.home / erasures.NAME):
+            return erasures.acts(self.home)
 
     # Inside.
 
@@ -232,16 +233,15 @@ class SqliteStore:
                 last=last,
             )
             yield view
+            assert view.pid == os.getpid(), "a child commits nothing that its parent has begun"
             assert not (append_nothing and view.appended)
             self._commit(db, view)
 
     def _commit(self, db: sqlite3.Connection, view: WritingView) -> None:
         view.before_commit()
         pending = erasures.any_pending(db) is not None
-        try:
+        with files_of(self.home / erasures.NAME):
             written = erasures.ActsWritten(self.home, view.acts) if view.acts else None
-        except OSError as error:
-            raise explain_os(error, self.home / erasures.NAME) from error
         try:
             db.execute("COMMIT")
         except BaseException:
@@ -265,10 +265,11 @@ class SqliteStore:
             return
         make_folder(self.home)
         with creating(self.home, self._wait_s, self.path):
+            if not self.path.exists():
+                self._refuse_lost_file()
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             if self._schema_number() != 0:
                 return  # Somebody else was first.
-            self._refuse_lost_file()
             with self._connections.one() as db:
                 for pragma in dialect.ON_CREATION:
                     db.execute(pragma).fetchall()
@@ -379,10 +380,11 @@ class SqliteStore:
         return found or (0, 0)
 
     def _hold_against_head(self, db: sqlite3.Connection, last: LastRow) -> None:
-        known = head.glance(self.home)
+        with files_of(self.home / head.NAME):
+            known = head.glance(self.home)
         if known is not None and known.position == last.position and known.chain == last.chain:
             return  # As after every write that ended; a torn glance is not equal by chance.
-        known = head.read(self.home)
+        known = self.head()
         if known is None:
             return
         if known.position > last.position:

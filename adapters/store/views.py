@@ -1,5 +1,6 @@
 """What a block of reading or writing sees: one position, and everything as it is there."""
 
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
@@ -141,6 +142,7 @@ class WritingView(LogView):
         self.run_id = run_id
         self.chain = last.chain
         self.appended = False
+        self.pid = os.getpid()
         self.acts: list[Act] = []
         self.bodies_erased = 0
         self._follows = follows

@@ -192,6 +192,14 @@ def test_an_append_refuses_a_log_whose_end_is_not_sound(home, store, name):
         append(store)
 
 
+def test_a_cut_is_seen_without_a_head_by_the_positions_that_were_issued(home, store):
+    (home / "head").unlink()
+    tamper(home, *TAMPERINGS["cut"][0])
+
+    with pytest.raises(StoreDamaged, match="position 8 is gone"):
+        append(store)
+
+
 def test_a_decision_is_not_taken_on_a_changed_row(home, store):
     tamper(home, "UPDATE events SET actor = 'human:cli' WHERE position = 4")
 
@@ -249,6 +257,8 @@ def test_a_lost_file_is_not_replaced_by_an_empty_one(home, store):
 
     with pytest.raises(StoreDamaged, match=f"had come to {ROWS}"):
         open_store(home)
+
+    assert not (home / "threadbook.sqlite").exists()
 
 
 # The tables.

@@ -9,6 +9,7 @@ import pytest
 from eventsourcing.application import Application
 from eventsourcing.domain import Aggregate, event
 from eventsourcing.persistence import DataError, NotSupportedError, StoredEvent
+from eventsourcing.projection import Projection, ProjectionRunner
 from eventsourcing.tests import persistence as library
 from eventsourcing.utils import Environment, get_topic
 from threadbook.adapters import eventsourcing_recorder as ours
@@ -176,6 +177,38 @@ class Counter(Aggregate):
     @event("Counted")
     def add(self):
         self.count += 1
+
+
+class CountedSoFar(ours.ThreadbookTrackingRecorder):
+    """A view: how far it has come is tracked in our file, what it shows is its own business."""
+
+    count = 0
+
+
+class Counting(Projection[CountedSoFar]):
+    topics = (get_topic(Counter.Counted),)
+
+    def process_event(self, domain_event, tracking):
+        self.view.count += 1
+        self.view.insert_tracking(tracking)
+
+
+def test_a_users_projection_follows_their_application_on_our_file(tmp_path):
+    env = {"PERSISTENCE_MODULE": ours.__name__, "THREADBOOK_HOME": str(tmp_path / "home")}
+    with ProjectionRunner(
+        application_class=Application,
+        projection_class=Counting,
+        view_class=CountedSoFar,
+        env=env,
+    ) as runner:
+        counter = Counter()
+        counter.add()
+        counter.add()
+
+        recorded = runner.app.save(counter)
+
+        runner.wait(recorded[-1].notification.id, timeout=10)
+        assert runner.projection.view.count == 2
 
 
 @dataclass

@@ -217,7 +217,7 @@ try:
     with store.writing(actor="pipeline") as writing:
         for n in range(400):
             writing.put("thread:t1", os.urandom(4_000).hex())
-        writing.append("thread:t1", polluted())
+        writing.append("thread:t1", forgotten("t1"))
 except StoreFull as error:
     print(error)
 else:
@@ -229,6 +229,7 @@ append(store)
     assert "disk is full or a limit is reached" in " ".join(words)
     store = open_store(home)
     assert (store.verify().ok, store.head().position) == (True, 2)
+    assert store.erasures() == {}  # The line of an act that was not committed is taken back.
     with store.reading() as view:
         assert view.value("SELECT count(*) FROM bodies") == 0
 

@@ -4,11 +4,12 @@ import os
 import sqlite3
 import stat
 import threading
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from threadbook.adapters.store import StoreDamaged, StoreMismatch, StoreUnreadable
+from threadbook.adapters.store import StoreDamaged, StoreError, StoreMismatch, StoreUnreadable
 from threadbook.adapters.store.codec import Codec
 from threadbook.adapters.store.files import refuse_network
 from threadbook.application.ports import Conflict
@@ -468,18 +469,52 @@ def test_threads_append_at_once_each_on_its_own_connection(store):
     assert (found.ok, found.checked) == (True, 161)
 
 
+def in_a_child(act):
+    """Run it after a fork; 0 when it ended well."""
+    child = os.fork()
+    if child == 0:
+        try:
+            act()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def test_a_forked_child_opens_its_own_connection(store):
     append(store)
-    with store.reading():  # Held over the fork, and so inherited.
-        child = os.fork()
-        if child == 0:
-            try:
-                append(store, 3, "child")
-                os._exit(0)
-            except BaseException:
-                os._exit(1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    append(store)
 
+    assert in_a_child(lambda: append(store, 3, "child")) == 0
+
+    append(store)
     found = store.verify()
     assert (found.ok, found.checked) == (True, 6)
+
+
+def test_a_child_forked_inside_of_a_block_is_told_so_and_harms_nothing(store):
+    def child():
+        with pytest.raises(StoreError, match="was in use when this process was forked"):
+            append(store)
+
+    with store.reading():
+        assert in_a_child(child) == 0
+
+    append(store)
+    assert store.verify().ok
+
+
+def test_a_child_commits_nothing_that_its_parent_has_begun(store):
+    child = None
+    try:
+        with store.writing(actor="pipeline") as writing:
+            writing.append("thread:t1", polluted())
+            child = os.fork()
+        if child == 0:
+            os._exit(1)  # It has committed.
+    except AssertionError:
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    found = store.verify()
+    assert (found.ok, found.checked) == (True, 2)
