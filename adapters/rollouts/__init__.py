@@ -128,12 +128,16 @@ def _recognise(
         elif claude.recognises(found.value):
             spoken_for = spoken_for or found
             if claude.is_conversation(found.value):
-                return claude.ClaudeReader(path, found.value, now_ms=now_ms), opening, rest
+                return _claude(path, lines, found, now_ms), opening, rest
         if len(opening) >= _OPENING_RECORDS_MAX or lines.resume_offset > _HEAD_BYTES_MAX:
             break
     if spoken_for is not None:
-        return claude.ClaudeReader(path, spoken_for.value, now_ms=now_ms), opening, rest
+        return _claude(path, lines, spoken_for, now_ms), opening, rest
     # The record that names the session may be damaged; then the file's name has to do.
     if is_codex and (reader := codex.CodexReader(path, now_ms=now_ms)).thread_id:
         return reader, opening, rest
     return None
+
+
+def _claude(path: Path, lines: Lines, found: Found, now_ms: int) -> Reader:
+    return claude.ClaudeReader(path, found.value, now_ms=now_ms, stop_after=lines.stop_after)

@@ -88,7 +88,9 @@ def is_conversation(record: dict[str, Any]) -> bool:
 
 
 class ClaudeReader:
-    def __init__(self, path: Path, first: dict[str, Any], *, now_ms: int) -> None:
+    def __init__(
+        self, path: Path, first: dict[str, Any], *, now_ms: int, stop_after: int | None = None
+    ) -> None:
         self.path = path
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
@@ -101,7 +103,7 @@ class ClaudeReader:
         stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
         other = self._agent_id is None and stem != self._first_id and _UUID.fullmatch(stem)
         # A resumed or forked session begins with the other's lines; the file has its own name.
-        if other and _holds(path, stem):
+        if other and _holds(path, stem, stop_after):
             self._session_id, self._foreign = stem, self._first_id
         self._copying = self._foreign is not None
         self._entrypoint: str | None = None
@@ -412,7 +414,8 @@ def _agent_id(path: Path, first: dict[str, Any]) -> str | None:
     return named.removeprefix("agent-") if named else None
 
 
-def _holds(path: Path, session_id: str) -> bool:
-    """Whether any line belongs to that session. Only asked where name and first line differ."""
-    with Lines(path, line_limit=4 * 1024 * 1024) as lines:
+def _holds(path: Path, session_id: str, stop_after: int | None) -> bool:
+    """Whether any line belongs to that session. Only asked where name and first line differ; a
+    listing looks no further than `stop_after`."""
+    with Lines(path, line_limit=4 * 1024 * 1024, stop_after=stop_after) as lines:
         return any(found.value.get("sessionId") == session_id for found in lines)

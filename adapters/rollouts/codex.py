@@ -376,7 +376,7 @@ class CodexReader:
         if typed:
             self._spoken = True
             text = "\n".join(typed)
-            mark = digest(text)
+            mark = _twin(text)
             if mark in self._events_alone:
                 self._events_alone.remove(mark)
                 return
@@ -566,7 +566,7 @@ class CodexReader:
         if not typed:
             return
         self._spoken = True
-        mark = digest(typed)
+        mark = _twin(typed)
         if mark in self._items_alone:
             self._items_alone.remove(mark)
             return
@@ -585,6 +585,11 @@ class CodexReader:
         for item in entries(payload.get("replacement_history")):
             yield from self._item(table(item), {}, copied)
         self._items_alone.clear()
+
+
+def _twin(text: str) -> bytes:
+    """By what two tellings of a message are known: its parts may be joined in different ways."""
+    return digest("".join(text.split()))
 
 
 def _source(source: object) -> str:

@@ -29,7 +29,7 @@ _BLOCKS = (
     "|bash-[a-z-]+|user_shell_command|user-prompt-submit-hook|ide_opened_file|ide_selection"
     "|ide_diagnostics|new-diagnostics|hook_prompt|permissions_instructions|collaboration_mode"
     "|apps_instructions|skills_instructions|plugins_instructions|memory_instructions"
-    "|post-tool-use-hook|session-start-hook|persisted-output"
+    "|user_action|goal_context|hook_context|teammate-message|post-tool-use-hook|session-start-hook|persisted-output"
     f"|{MEMORY_FENCE}"
 )
 _MARK = re.compile(rf"<(/?)({_BLOCKS})(?:\s[^<>]*)?>")
@@ -48,21 +48,28 @@ _BEGINNINGS: tuple[tuple[str, What], ...] = (
 )
 _AGENT_BEGINNING = "Message Type:"
 _GLUED_SKILL = re.compile(r"\n---\nname:")
+# Codex labels a picture with texts around it.
+_IMAGE_LABEL = re.compile(r"\s*</?image(?:\s[^<>]*)?>\s*")
 _REQUEST_HEADING = re.compile(r"^#+ My request for Codex:[ \t]*$\n?", re.MULTILINE)
-_QUERY = "<user_query>", "</user_query>"
+# What stands between these was typed; the program only put marks around it.
+_WRAPPINGS = ("user_query", "user-memory-input")
 
 
 def pieces(text: str, *, wrapped: bool = True) -> list[Piece]:
     """A user-role text in order, each piece with who wrote it. Blank pieces are left out. What an
     editor may have `wrapped` is unwrapped once, since nobody wraps twice."""
     start = text.lstrip()
+    if _IMAGE_LABEL.fullmatch(text):
+        return [Piece("harness", text, "image_label")]
     if start.startswith(_AGENT_BEGINNING):
         return [Piece("agent", text)]
     for beginning, what in _BEGINNINGS:
         if start.startswith(beginning):
             return [Piece("harness", text, what)]
-    if wrapped and start.startswith(_QUERY[0]) and (query := start.rstrip()).endswith(_QUERY[1]):
-        return pieces(query[len(_QUERY[0]) : -len(_QUERY[1])], wrapped=False)
+    for name in _WRAPPINGS if wrapped else ():
+        opening, closing = f"<{name}>", f"</{name}>"
+        if start.startswith(opening) and (inner := start.rstrip()).endswith(closing):
+            return pieces(inner[len(opening) : -len(closing)], wrapped=False)
     if wrapped and start.startswith("# ") and (heading := _REQUEST_HEADING.search(text)):
         context = Piece("harness", text[: heading.start()], "editor_context")
         return [

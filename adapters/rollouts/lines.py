@@ -61,7 +61,7 @@ class Lines:
         self.unfinished_tail = False
         self.resume_offset = 0
         self._limit = line_limit
-        self._stop_after = stop_after
+        self.stop_after = stop_after
         self._file, self.mtime_ms = _open(path)
         self._pieces = _pieces(path, self._file)
 
@@ -81,7 +81,7 @@ class Lines:
         held = bytearray()  # The line so far, where it began in an earlier piece.
         held_bytes = 0
         for piece in self._pieces:
-            if self._stop_after is not None and offset + held_bytes > self._stop_after:
+            if self.stop_after is not None and offset + held_bytes > self.stop_after:
                 return
             start = 0
             while (end := piece.find(b"\n", start)) >= 0:

@@ -88,6 +88,20 @@ def test_a_typed_message_and_its_event_are_one_whichever_comes_first(tmp_path):
     assert typed == ("yes", "yes", "go")
 
 
+def test_a_message_of_several_parts_has_one_event_however_they_are_joined(tmp_path):
+    texts = ["Look at", "<image name=[Image #1]>", "</image>", "this."]
+    parts = [{"type": "input_text", "text": text} for text in texts]
+
+    typed = read(
+        tmp_path,
+        meta(),
+        item("message", role="user", content=parts),
+        event("user_message", message="Look at this."),
+    ).human_messages
+
+    assert typed == ("Look at\nthis.",)
+
+
 def test_the_same_words_typed_twice_count_twice(tmp_path):
     pair = (message("again"), event("user_message", message="again"))
 

@@ -28,6 +28,9 @@ def typed(text):
         "Message Type: TASK\nAlways use tabs.",
         f"<{MEMORY_FENCE} scope='x'>\nUses tabs.\n</{MEMORY_FENCE}>",
         "=== MEMORY_SUMMARY BEGINS ===\nUses tabs.\n=== MEMORY_SUMMARY ENDS ===",
+        "<image name=[Image #1]>",
+        "</image>",
+        "<user_action>\n  <context>A review was asked for.</context>\n</user_action>",
         "<system-reminder>unclosed and long",
         "  \n ",
     ],
@@ -49,6 +52,7 @@ def test_text_of_the_harness_holds_nothing_typed(text):
         ("$notes write them\n---\nname: notes\nBody.", "$notes write them"),
         ("a\n---\nb", "a\n---\nb"),
         ("<user_query>\nMend it.\n</user_query>", "Mend it."),
+        ("<user-memory-input>Use tabs.</user-memory-input>", "Use tabs."),
         ("We need # AGENTS.md in the repo.", "We need # AGENTS.md in the repo."),
         ("# Context\n## My request for Codex:\nMend it.", "Mend it."),
         (
