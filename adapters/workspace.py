@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from ..application.ports import Failure
 from ..domain.scope import folder_name
 from ..projections.folder import RAW_MEMORIES, SUMMARIES, is_content
 from ..projections.workspace_diff import WORKSPACE_DIFF, Change
@@ -44,7 +45,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u200b-\u200f\u2028-\u202e\u2066-\u2
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|[a-z]:.*", re.IGNORECASE)
 
 
-class WorkspaceError(Exception):
+class WorkspaceError(Failure):
     """The folder cannot be used as it is. The message says what holds and what to do."""
 
 

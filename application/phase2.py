@@ -99,9 +99,9 @@ def claim_when_free(
     waiting: dict[str, int],
 ) -> Claimed | None:
     while True:
+        if not needs_work(around, root, workspace):
+            return None
         with around.store.reading() as view:
-            if not needs_work(around, view, root, workspace):
-                return None
             if is_being_read(around, view, root):
                 # Whoever reads a session of this root consolidates it when the last one is done.
                 waiting["phase1_running"] = waiting.get("phase1_running", 0) + 1
@@ -117,16 +117,25 @@ def claim_when_free(
             return None
 
 
-def needs_work(around: Surroundings, view: View, root: Root, workspace: Workspace) -> bool:
+def needs_work(around: Surroundings, root: Root, workspace: Workspace) -> bool:
     """No diff, no work: the same readings, and a folder as it was rendered."""
+    with around.store.reading() as view:
+        asked = is_asked_for(around, view, root)
+    if asked is not None:
+        return asked
+    # What the log says is read under the lock: whoever publishes holds it until it has rendered.
+    with workspace.lock(holder=around.worker_id), around.store.reading() as view:
+        return not is_current(view, root, workspace)
+
+
+def is_asked_for(around: Surroundings, view: View, root: Root) -> bool | None:
+    """Whether the readings are others than the last success's; None: the folder has to tell."""
     selected = chosen_inputs(chosen(view, root, around.policy, now=around.now()))
     before = snapshot(view, root)
     files = published(view, root)
     if not selected and not before and not files:
         return False  # Nothing to say, and nothing was ever said.
-    if not files or not is_unchanged(selected, before):
-        return True
-    return not is_current(view, root, workspace)
+    return True if not files or not is_unchanged(selected, before) else None
 
 
 def is_being_read(around: Surroundings, view: View, root: Root) -> bool:
@@ -196,6 +205,8 @@ def consolidate(
                 report.status = publish(around, tx, root, claimed, files, run_id=run_id)
             if report.status != "inputs_changed":
                 fill(report, render(around, root, workspace, run_id=run_id))
+                if report.added or report.modified or report.deleted:
+                    report.status = "succeeded"  # The log's words are the same, the folder's not.
     except ConsolidationFailed as error:
         report.status = "failed"
         report.reason = error.reason

@@ -6,11 +6,17 @@ beside the root, and only then replaced. Rendering again changes nothing, and a 
 killed is finished by the next one.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct, field
 
-from ..domain.events import FolderEdited, RootRendered, consolidation_stream
+from ..domain.events import (
+    ArtifactsPublished,
+    FolderEdited,
+    RootRendered,
+    consolidation_stream,
+)
 from ..domain.redaction import redact
 from .ports import View
 from .roots import (
@@ -20,6 +26,7 @@ from .roots import (
     manifest,
     manifest_body,
     manifest_of,
+    split,
     wanted,
 )
 from .surroundings import Surroundings, Workspace
@@ -36,18 +43,47 @@ class Rendered(Struct, kw_only=True):
     edits: list[str] = field(default_factory=list)
 
 
+def differing(view: View, root: Root, workspace: Workspace) -> list[str] | None:
+    """The files of the last render that are not as it left them; None where there was none.
+
+    Only looks. A file that the last render did not write is nobody's difference.
+    """
+    last = manifest(view, root)
+    if last is None:
+        return None
+    found = workspace.scan().files if workspace.path.is_dir() else {}
+    return [
+        path for path, known in last.items() if path not in found or digest(found[path]) != known
+    ]
+
+
 def is_current(view: View, root: Root, workspace: Workspace) -> bool:
-    """Whether the folder is as it was rendered last, with nothing new beside it."""
+    """Whether the folder is as it was rendered last, with nothing new beside it.
+
+    The caller holds the workspace's lock. What nobody writes by hand is mended without a word:
+    inputs that were touched, and links, which nobody may follow. The rest is for a run to tell.
+    """
     last = manifest(view, root)
     if last is None or not workspace.path.is_dir() or not workspace.has_baseline():
         return False
-    found = workspace.scan()
-    digests = {path: digest(content) for path, content in found.files.items()}
-    if any(digests.get(path) != known for path, known in last.items()):
-        return False
-    if digests.keys() == last.keys() and not found.others:
+    if holds_only(last, workspace):
         return True
-    return not workspace.diff()  # Something of a person's own lies there: new, or known?
+    workspace.prepare()
+    files = wanted(view, root)
+    for path in differing(view, root, workspace) or []:
+        if is_artifact(path) or digest(files.get(path, "").encode()) != last[path]:
+            return False
+        workspace.write(path, files[path], flushed=False)
+    workspace.prune_summaries(last.keys())
+    # What is left is something of a person's own: new, or known?
+    return holds_only(last, workspace) or not workspace.diff()
+
+
+def holds_only(last: Mapping[str, str], workspace: Workspace) -> bool:
+    found = workspace.scan()
+    return not found.others and last == {
+        path: digest(content) for path, content in found.files.items()
+    }
 
 
 def render(
@@ -60,9 +96,38 @@ def render(
     keep_edits: bool = True,
 ) -> Rendered:
     """Write the folder. The caller holds the workspace's lock."""
+    while True:
+        try:
+            return attempt(
+                around, root, workspace, run_id=run_id, actor=actor, keep_edits=keep_edits
+            )
+        except Overtaken:
+            continue  # What the forgetting left is rendered next, and replaces what we wrote.
+
+
+class Overtaken(Exception):
+    """A forgetting has published meanwhile: what this render has read may hold what had to go."""
+
+
+def attempt(
+    around: Surroundings,
+    root: Root,
+    workspace: Workspace,
+    *,
+    run_id: str | None,
+    actor: str,
+    keep_edits: bool,
+) -> Rendered:
+    """One render of what the log said at the beginning.
+
+    The manifest is recorded last: until then a render that was killed counts as not done, and
+    whatever it left, git objects and copies of edits included, is written over by the next one.
+    """
     with around.store.reading() as view:
         files = wanted(view, root)
         previous = manifest(view, root)
+        left_over = withdrawn(view, root)
+        record = Recorder(around, root, read_at=view.position, run_id=run_id)
     earlier = Earlier(around, root)
     # A forgetting takes the manifest away: what lies in the folder may be what had to go.
     keep_edits = keep_edits and not (previous is None and earlier.exists())
@@ -71,28 +136,31 @@ def render(
 
     def on_edit(path: str, content: bytes) -> None:
         if keep_edits and not earlier.was(path, content):
-            rendered.edits.append(str(keep(around, root, workspace, path, content, run_id=run_id)))
+            rendered.edits.append(str(keep(record, workspace, path, content)))
 
     if keep_edits:
         for path in sorted((previous or {}).keys() & files.keys()):
             if is_artifact(path) and not (workspace.path / path).exists():
-                record_deletion(around, root, path, run_id=run_id)
+                record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
-    digests = workspace.render(files, previous=previous or {}, on_edit=on_edit)
+    before = (previous or {}) | dict.fromkeys(left_over, "")
+    digests = workspace.render(files, previous=before, on_edit=on_edit)
     for change in workspace.diff():
         {"A": rendered.added, "M": rendered.modified, "D": rendered.deleted}[change.status].append(
             change.path
         )
     if not keep_edits:
         workspace.remove_edits()
-    if digests != previous:
-        record_manifest(around, root, digests, run_id=run_id, actor=actor)
     workspace.reset_baseline(around.clock())
+    if digests != previous:
+        record.manifest(digests, actor=actor)
     return rendered
 
 
 class Earlier:
-    """The digests of every earlier render, read from the log when they are first asked for."""
+    """The digests of everything that was rendered or published before.
+
+    They are read from the log when they are first asked for."""
 
     def __init__(self, around: Surroundings, root: Root) -> None:
         self.around = around
@@ -112,70 +180,115 @@ class Earlier:
             self.digests = {}
             with self.around.store.reading() as view:
                 for recorded in view.events(stream=self.stream):
-                    if isinstance(recorded.event, RootRendered):
-                        self.renders += 1
-                        kept = view.body(recorded.event.manifest_ref)
-                        for path, known in (manifest_of(kept) if kept else {}).items():
-                            self.digests.setdefault(path, set()).add(known)
+                    match recorded.event:
+                        case RootRendered(manifest_ref=ref):
+                            self.renders += 1
+                            kept = view.body(ref)
+                            for path, known in (manifest_of(kept) if kept else {}).items():
+                                self.digests.setdefault(path, set()).add(known)
+                        case ArtifactsPublished(files=refs):
+                            # A render that was killed wrote some of them, and no manifest.
+                            for path, text in map(split, filter(None, map(view.body, refs))):
+                                known = digest(text.encode("utf-8", "surrogatepass"))
+                                self.digests.setdefault(path, set()).add(known)
         return self.digests
 
 
-def keep(
-    around: Surroundings,
-    root: Root,
-    workspace: Workspace,
-    path: str,
-    content: bytes,
-    *,
-    run_id: str | None,
-) -> Path:
+class Recorder:
+    """What a render tells the log, as long as no forgetting has overtaken it.
+
+    Others publish under the workspace's lock, which the render holds; a forgetting waits for
+    nobody. A text of a person's that was read before it may repeat what it has erased.
+    """
+
+    def __init__(
+        self, around: Surroundings, root: Root, *, read_at: int, run_id: str | None
+    ) -> None:
+        self.around = around
+        self.root = root
+        self.read_at = read_at
+        self.run_id = run_id
+        self.stream = consolidation_stream(root.memory_version, root.scope)
+
+    @contextmanager
+    def writing(self, actor: str) -> Iterator[Writing]:
+        with self.around.store.writing(actor=actor, run_id=self.run_id) as tx:
+            for recorded in tx.events(stream=self.stream, after=self.read_at):
+                if isinstance(recorded.event, ArtifactsPublished):
+                    raise Overtaken
+            yield tx
+
+    def edit(self, kept: str, *, deleted: bool) -> None:
+        with self.writing("file-edit") as tx:
+            edited = FolderEdited(
+                at=self.around.now(),
+                memory_version=self.root.memory_version,
+                scope=self.root.scope,
+                body_ref=tx.put(self.stream, kept),
+                deleted=deleted,
+            )
+            tx.append(self.stream, edited)
+
+    def manifest(self, digests: dict[str, str], *, actor: str) -> None:
+        """The folder is rendered. Names that a forgetting kept for that moment go with it."""
+        with self.writing(actor) as tx:
+            ref = withdrawn_ref(tx, self.root)
+            rendered = RootRendered(
+                at=self.around.now(),
+                memory_version=self.root.memory_version,
+                scope=self.root.scope,
+                renderer=RENDERER,
+                manifest_ref=tx.put(self.stream, manifest_body(digests)),
+            )
+            tx.append(self.stream, rendered)
+            if ref is not None:
+                erased = BodiesErased(
+                    at=self.around.now(),
+                    owners=(self.stream,),
+                    count=tx.erase(refs=[ref]),
+                    reason="forgotten",
+                )
+                tx.append(STORE_STREAM, erased)
+
+
+def keep(record: Recorder, workspace: Workspace, path: str, content: bytes) -> Path:
     """Record what a person left and copy it beside the root; where the copy is."""
     copied = workspace.set_aside(path, content)
     try:
         text = redact(content.decode("utf-8"))
     except UnicodeDecodeError:
         text = ""  # The copy has the bytes; a body is text.
-    record_edit(around, root, body(path, text), deleted=False, run_id=run_id)
+    record.edit(body(path, text), deleted=False)
     return copied
 
 
-def record_deletion(around: Surroundings, root: Root, path: str, *, run_id: str | None) -> None:
-    record_edit(around, root, body(path, ""), deleted=True, run_id=run_id)
+def is_unrendered(view: View, root: Root) -> bool:
+    """Whether the last thing published was a forgetting's, and the folder has not followed yet."""
+    return unrendered(view, root) is not None
 
 
-def record_edit(
-    around: Surroundings, root: Root, kept: str, *, deleted: bool, run_id: str | None
-) -> None:
-    stream = consolidation_stream(root.memory_version, root.scope)
-    with around.store.writing(actor="file-edit", run_id=run_id) as tx:
-        edited = FolderEdited(
-            at=around.now(),
-            memory_version=root.memory_version,
-            scope=root.scope,
-            body_ref=tx.put(stream, kept),
-            deleted=deleted,
-        )
-        tx.append(stream, edited)
+def unrendered(view: View, root: Root) -> ArtifactsPublished | None:
+    """A forgetting's publication that the folder has not followed yet."""
+    last: ArtifactsPublished | None = None
+    for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
+        match recorded.event:
+            case ArtifactsPublished() as published:
+                last = published if published.consolidator == FORGET or last else None
+            case RootRendered():
+                last = None
+    return last
 
 
-def record_manifest(
-    around: Surroundings,
-    root: Root,
-    digests: dict[str, str],
-    *,
-    run_id: str | None,
-    actor: str,
-) -> None:
-    stream = consolidation_stream(root.memory_version, root.scope)
-    with around.store.writing(actor=actor, run_id=run_id) as tx:
-        rendered = RootRendered(
-            at=around.now(),
-            memory_version=root.memory_version,
-            scope=root.scope,
-            renderer=RENDERER,
-            manifest_ref=tx.put(stream, manifest_body(digests)),
-        )
-        tx.append(stream, rendered)
+def withdrawn_ref(view: View, root: Root) -> str | None:
+    last = unrendered(view, root)
+    return last.removed_ref if last else None
+
+
+def withdrawn(view: View, root: Root) -> list[str]:
+    """The files that a forgetting took out of the root and that may still lie in the folder."""
+    ref = withdrawn_ref(view, root)
+    kept = view.body(ref) if ref else None
+    return kept.split("\n") if kept else []
 
 
 def is_artifact(path: str) -> bool:

@@ -8,7 +8,7 @@ from ..projections import jobs, spend
 from . import state
 from .explain import clock, thread_lines
 from .ports import View
-from .render import is_current
+from .render import differing
 from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .surroundings import Surroundings
 
@@ -40,10 +40,10 @@ def root_status(around: Surroundings, view: View, root: Any, *, now: int) -> dic
     same = is_unchanged(chosen_inputs(chosen(view, root, around.policy, now=now)), before)
     if is_held(job, now=now):
         told = f"being consolidated by {job.worker_id} until {clock(job.lease_until)}"
-    elif not published(view, root):
-        told = "not consolidated yet; the next run does it"
     elif job.retry_at is not None and job.retry_at > now:
         told = f"failed ({job.last_error}); tried again at {clock(job.retry_at)}"
+    elif not published(view, root):
+        told = "not consolidated yet; the next run does it"
     else:
         told = "up to date" if same else "the next run brings it up to date"
     return {
@@ -73,14 +73,22 @@ def stuck(view: View, *, now: int) -> list[str]:
 
 
 def folder_differences(around: Surroundings) -> list[str]:
-    """The folders that are not as they were rendered last."""
-    found = []
+    """The folders that are not as they were rendered last, each with the files that differ."""
     with around.store.reading() as view:
-        for root in roots(view, around.policy):
-            workspace = around.workspace(root.memory_version, root.scope)
-            if published(view, root) and not is_current(view, root, workspace):
-                found.append(
-                    f"{workspace.path} is not as it was rendered; `threadbook run` writes it again"
-                    " and keeps what a person changed"
-                )
+        known = [root for root in roots(view, around.policy) if published(view, root)]
+    found = []
+    for root in known:
+        workspace = around.workspace(root.memory_version, root.scope)
+        with workspace.lock(holder=around.worker_id), around.store.reading() as view:
+            changed = differing(view, root, workspace)
+        if changed is None:
+            what = "was not rendered since it was published"
+        elif changed:
+            what = f"is not as it was rendered: {', '.join(changed)}"
+        else:
+            continue
+        found.append(
+            f"{workspace.path} {what}; `threadbook run` writes it again and keeps what a person"
+            " changed"
+        )
     return found

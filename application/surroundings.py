@@ -1,6 +1,6 @@
 """What a use case finds around it: a store, files, models, a clock, and the user's policy."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, Protocol
@@ -73,6 +73,12 @@ class Workspace(Protocol):
     def scan(self) -> Found: ...
 
     def has_baseline(self) -> bool: ...
+
+    def write(self, path: str, text: str, *, flushed: bool = ...) -> str:
+        """Replace a file as a whole; its digest."""
+
+    def prune_summaries(self, keep: Collection[str]) -> list[str]:
+        """Remove every summary but these; which."""
 
     def render(
         self,

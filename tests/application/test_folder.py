@@ -1,0 +1,318 @@
+"""The folder between two runs: a person's edits are kept, inputs are restored, the rest is told."""
+
+import shutil
+import subprocess
+
+import pytest
+from dulwich.repo import Repo
+from threadbook.adapters.workspace import WorkspaceError
+from threadbook.domain.events import FolderEdited, Phase2LeaseClaimed, RootRendered
+
+from tests.application.homes import HOUR_S, NOON, Home, Session, bytes_of, content
+
+A = Session(number=1)
+B = Session(number=2, says=("please never use tabs in this project, always spaces",))
+
+
+@pytest.fixture
+def made(home):
+    home.write(A, B)
+    home.run()
+    home.first = content(home.root())
+    home.quiet_at = home.position
+    return home
+
+
+def assert_quiet(home):
+    before = home.position, bytes_of(home.root())
+    assert home.later(60).run().phase2 == []
+    assert (home.position, bytes_of(home.root())) == before
+
+
+def body_of(home, event):
+    with home.memory.store.reading() as view:
+        return view.body(event.body_ref)
+
+
+def test_an_edit_of_an_artifact_is_recorded_kept_beside_the_root_told_and_undone(made):
+    mine = made.first["MEMORY.md"] + "- my own line\n"
+    (made.root() / "MEMORY.md").write_text(mine)
+
+    (root,) = made.run().phase2
+
+    (edited,) = [each for each in made.log(made.quiet_at) if isinstance(each.event, FolderEdited)]
+    assert edited.actor == "file-edit"
+    assert body_of(made, edited.event) == f"MEMORY.md\n{mine}"
+    (kept,) = root.edits
+    assert kept.startswith(f"{made.root()}.edits/")
+    assert open(kept).read() == mine
+    assert content(made.root()) == made.first
+    assert (root.added, root.modified, root.deleted) == ([], [], [])
+    assert_quiet(made)
+
+
+def test_an_edit_is_kept_as_well_when_the_folder_changes_in_the_same_run(made):
+    (made.root() / "memory_summary.md").write_text("v1\nmine\n")
+    made.memory.pollute(A.id, "web_search")
+
+    (root,) = made.run().phase2
+
+    assert len(root.edits) == 1
+    assert "memory_summary.md" in root.modified
+    assert "mine" not in content(made.root())["memory_summary.md"]
+    assert_quiet(made)
+
+
+def test_the_same_edit_made_twice_is_kept_once_and_told_twice(made):
+    for _ in range(2):
+        (made.root() / "MEMORY.md").write_text("mine\n")
+        (root,) = made.later(60).run().phase2
+        assert len(root.edits) == 1
+
+    assert len(made.events(FolderEdited)) == 2
+    assert len(list(made.root().with_name(f"{made.root().name}.edits").iterdir())) == 1
+
+
+def test_a_removed_artifact_is_recorded_and_comes_back(made):
+    (made.root() / "memory_summary.md").unlink()
+
+    (root,) = made.run().phase2
+
+    (edited,) = made.events(FolderEdited)
+    assert edited.deleted
+    assert body_of(made, edited) == "memory_summary.md\n"
+    assert root.edits == ["memory_summary.md (deleted)"]
+    assert content(made.root()) == made.first
+    assert_quiet(made)
+
+
+def test_an_edit_that_is_no_text_is_kept_by_its_bytes(made):
+    (made.root() / "MEMORY.md").write_bytes(b"\xff\x00mine")
+
+    (root,) = made.run().phase2
+
+    with open(root.edits[0], "rb") as kept:
+        assert kept.read() == b"\xff\x00mine"
+    assert content(made.root()) == made.first
+
+
+def test_a_secret_in_an_edit_does_not_reach_the_log(made):
+    secret = "ghp_" + "a1B2" * 9
+    (made.root() / "MEMORY.md").write_text(f"token {secret}\n")
+
+    made.run()
+
+    (edited,) = made.events(FolderEdited)
+    assert secret not in body_of(made, edited)
+
+
+def touch(root):
+    (root / "raw_memories.md").write_text("mine\n")
+
+
+def remove(root):
+    next((root / "rollout_summaries").iterdir()).unlink()
+
+
+def add(root):
+    (root / "rollout_summaries" / "mine.md").write_text("mine\n")
+
+
+def link(root):
+    (root / "link").symlink_to("/etc/passwd")
+
+
+def remove_all(root):
+    shutil.rmtree(root / "rollout_summaries")
+
+
+@pytest.mark.parametrize("act", [touch, remove, add, link, remove_all])
+def test_touched_inputs_are_restored_without_a_word(made, act):
+    act(made.root())
+
+    report = made.run()
+
+    assert report.phase2 == []
+    assert made.position == made.quiet_at
+    assert content(made.root()) == made.first
+    assert not (made.root() / "link").is_symlink()
+    assert_quiet(made)
+
+
+def test_a_stray_file_stays_starts_one_run_and_then_is_known(made):
+    (made.root() / "mine.txt").write_text("mine\n")
+
+    (root,) = made.run().phase2
+
+    assert root.status == "succeeded"
+    assert root.added == ["mine.txt"]
+    assert root.edits == []
+    assert (made.root() / "mine.txt").read_text() == "mine\n"
+    assert len(made.events(Phase2LeaseClaimed, made.quiet_at)) == 1
+    assert_quiet(made)
+
+    (made.root() / "mine.txt").write_text("more\n")
+    (root,) = made.run().phase2
+    assert root.modified == ["mine.txt"]
+    assert_quiet(made)
+
+
+def test_without_its_git_folder_everything_is_new(made):
+    shutil.rmtree(made.root() / ".git")
+
+    (root,) = made.run().phase2
+
+    assert set(root.added) == set(made.first)
+    assert content(made.root()) == made.first
+    assert_quiet(made)
+
+
+def test_a_folder_that_is_gone_is_written_again(made):
+    shutil.rmtree(made.root())
+
+    (root,) = made.run().phase2
+
+    assert content(made.root()) == made.first
+    assert set(root.added) == set(made.first)
+    assert_quiet(made)
+
+
+def test_the_baseline_is_one_commit_and_git_finds_nothing_to_say(made):
+    made.memory.pollute(A.id, "web_search")
+    made.run()
+
+    repository = Repo(str(made.root()))
+    walked = list(repository.get_walker())
+    repository.close()
+
+    assert len(walked) == 1
+    git = shutil.which("git")
+    if git:
+        told = subprocess.run(
+            [git, "status", "--porcelain"], cwd=made.root(), capture_output=True, text=True
+        )
+        assert (told.returncode, told.stdout) == (0, "")
+
+
+def test_a_render_that_was_stopped_is_finished_and_nothing_of_it_is_called_an_edit(made):
+    summary = made.root() / "memory_summary.md"
+    summary.unlink()
+    summary.mkdir()  # The last file of a render, so that the others are written before it fails.
+    (summary / "in the way").write_text("")
+    made.memory.set_mode(A.id, "disabled")
+    with pytest.raises(WorkspaceError, match="move that away"):
+        made.run()
+    half = content(made.root())
+    shutil.rmtree(summary)
+
+    made.memory.set_mode(A.id, "enabled")
+    made.memory.set_mode(B.id, "disabled")
+    (root,) = made.run().phase2
+
+    assert "make check" not in half["MEMORY.md"]
+    assert [edit for edit in root.edits if "MEMORY" in edit] == []
+    assert not [e for e in made.events(FolderEdited) if not e.deleted]
+    assert "make check" in content(made.root())["MEMORY.md"]
+    assert "spaces" not in content(made.root())["MEMORY.md"]
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+
+
+def test_what_was_published_before_a_crash_is_rendered_by_the_next_run(made):
+    summary = made.root() / "memory_summary.md"
+    summary.unlink()
+    summary.mkdir()
+    made.memory.set_mode(A.id, "disabled")
+    with pytest.raises(WorkspaceError):
+        made.run()
+    differs = made.memory.replay_verify()
+    summary.rmdir()
+
+    (root,) = made.run().phase2
+
+    assert "is not as it was rendered" in " ".join(differs)
+    assert "make check" not in "".join(content(made.root()).values())
+    assert root.edits == ["memory_summary.md (deleted)"]  # Which it was, by hand.
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+
+
+def test_an_earlier_render_put_back_is_stale_and_not_an_edit(made):
+    made.memory.set_mode(A.id, "disabled")
+    made.run()
+    (made.root() / "MEMORY.md").write_text(made.first["MEMORY.md"])
+
+    (root,) = made.run().phase2
+
+    assert root.edits == []
+    assert made.events(FolderEdited) == []
+    assert "make check" not in content(made.root())["MEMORY.md"]
+
+
+def test_a_folder_that_a_person_made_first_is_kept(home):
+    home.write(A)
+    home.run()
+    place = home.root()
+    other = Home(home.folder / "other" if (home.folder / "other").mkdir() is None else None)
+    mine = other.path / "memories" / "v1" / "project-fern"
+    mine.mkdir(parents=True)
+    (mine / "MEMORY.md").write_text("by hand\n")
+    other.write(Session(number=1, ended_at=NOON - 7 * HOUR_S))
+    other.memory.ingest([other.sessions])
+    other.memory.set_scope(A.id, "project:fern")
+
+    (root,) = other.run().phase2
+
+    assert open(root.edits[0]).read() == "by hand\n"
+    assert "make check" in (mine / "MEMORY.md").read_text()
+    assert place.exists()
+    other.memory.close()
+
+
+def test_replay_verify_names_the_file_that_is_not_as_rendered_and_changes_nothing(made):
+    (made.root() / "MEMORY.md").write_text("mine\n")
+
+    told = made.memory.replay_verify()
+
+    assert len(told) == 1
+    assert "MEMORY.md" in told[0]
+    assert "threadbook run" in told[0]
+    assert (made.root() / "MEMORY.md").read_text() == "mine\n"
+    assert made.position == made.quiet_at
+
+
+def test_each_render_is_recorded_once(made):
+    made.memory.pollute(A.id, "web_search")
+    made.run()
+
+    assert len(made.events(RootRendered)) == 2
+
+
+def test_files_are_private(made):
+    private = {
+        oct(path.stat().st_mode & 0o077)
+        for path in [made.path, *made.path.rglob("*")]
+        if ".git" not in path.parts
+    }
+
+    assert private == {"0o0"}
+
+
+def test_export_writes_what_the_log_holds_whatever_lies_in_the_folder(made, tmp_path):
+    (made.root() / "MEMORY.md").write_text("mine\n")
+
+    written = made.memory.export(tmp_path / "out")
+
+    assert written == {made.scope_of(A): tmp_path / "out"}
+    assert content(tmp_path / "out") == made.first
+
+
+def test_export_of_two_roots_has_a_folder_for_each(home, tmp_path):
+    home.write(A, Session(number=3, cwd="/srv/moss"))
+    home.run()
+
+    written = home.memory.export(tmp_path / "out")
+
+    assert len(written) == 2
+    for scope, folder in written.items():
+        assert content(folder) == content(home.root(scope))
