@@ -46,6 +46,7 @@ class Phase1Race(RuleBasedStateMachine):
         self.last_read = {pair: self.streams[pair[1]].read() for pair in pairs}
         self.token = dict.fromkeys(pairs, "never claimed")
         self.last_claimed = pairs[0]
+        self.by_a_person = set()  # Tokens of claims made with `again`.
         self.log = []
 
     def attempt(self, pair, command, **arguments):
@@ -117,9 +118,19 @@ class Phase1Race(RuleBasedStateMachine):
         )
         if claimed:
             self.token[pair] = token
+            if again:
+                self.by_a_person.add(token)
             self.last_claimed = pair
             if claimed.taken_over_from:
                 reached("took over")
+
+    @rule(last=last, worker=workers, thread=threads)
+    def the_session_goes_on(self, last, worker, thread):
+        """Somebody reads the job as it is and claims the next reading."""
+        worker, thread = pair = self.pair(last, worker, thread)
+        self.last_read[pair] = self.streams[thread].read()
+        known = self.last_read[pair].state.input_watermark or 0
+        self.claim_as(pair, watermark=known + 1, extractor="offline", again=False)
 
     @rule(last=last, worker=workers, thread=threads)
     def release(self, last, worker, thread):
@@ -131,10 +142,15 @@ class Phase1Race(RuleBasedStateMachine):
         worker=workers,
         thread=threads,
         extractor=st.sampled_from(["offline", "model"]),
-        read_at=st.one_of(st.none(), watermarks),
+        beside_held=st.sampled_from([None, -1, 0, 1]),
     )
-    def succeed(self, last, worker, thread, extractor, read_at):
+    def succeed(self, last, worker, thread, extractor, beside_held):
+        """Mostly with the reading that was claimed, else with one beside the output we hold."""
         pair = self.pair(last, worker, thread)
+        held = self.streams[pair[1]].read().state.output_source_updated_at
+        read_at = None if beside_held is None or held is None else held + beside_held
+        if read_at is not None:
+            reached("a reading beside the one we hold")
         self.attempt(
             pair,
             succeed,

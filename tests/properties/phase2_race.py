@@ -59,6 +59,8 @@ class Phase2Race(RuleBasedStateMachine):
         if until is None:
             return
         self.now = max(self.now, until + beside_s)
+        if self.now < until:
+            reached("a second too early" + (" for the rest" if until == rest else ""))
         self.last_read[worker] = self.stream.read()
         self.claim_as(worker, cooldown_waived=None)
 
