@@ -155,28 +155,25 @@ def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:
         return
     if rule.each:
         for part in rule.each.finditer(view, match.start(), match.end()):
-            yield *part.span("s"), judged(rule, view, *part.span("s"), quoted=True)
+            yield *part.span("s"), judged(rule, part["s"], quoted=True)
         yield match.end(), match.end(), False
     elif "s" in rule.pattern.groupindex and match["s"] is not None:
         start, end = match.span("s")
         quoted = start > 0 and view[start - 1] in "\"'`"
-        yield start, end, rule.family is None or judged(rule, view, start, end, quoted=quoted)
+        yield start, end, rule.family is None or judged(rule, match["s"], quoted=quoted)
     elif value := read(view, match.end()):
         start, end, quoted = value
         if not quoted and '"' in match[0] and view[start:end].isdigit():
             return  # A number of a JSON record, which would not be one any more.
-        if judged(rule, view, start, end, quoted=quoted):
+        if judged(rule, view[start:end], quoted=quoted):
             yield start, end if quoted else whole(view, start, end), True
 
 
-def judged(rule: Rule, view: str, start: int, end: int, *, quoted: bool) -> bool:
-    value = view[start:end]
+def judged(rule: Rule, value: str, *, quoted: bool) -> bool:
     return (
         rule.family is not None
         and is_secret(value, rule.family, quoted=quoted)
         and (not rule.strong or is_strong(value))
-        # What touches a marker was judged before, when it was whole.
-        and not view.startswith(HIDDEN, end)
     )
 
 

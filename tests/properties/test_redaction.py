@@ -40,6 +40,7 @@ def between_markers(hidden: str) -> list[str]:
 
 
 @given(texts)
+@example("curl -u dana:mongodb+srv://dana:" + further_shapes.some("url", 16) + "@c0.example.test/f")
 @settings(max_examples=800, deadline=None)
 def test_a_second_pass_changes_nothing(text):
     hidden, count = redacted(text)
@@ -117,7 +118,8 @@ def shape(record):
 
 
 @given(records, st.booleans(), st.sampled_from([None, 2]))
-@example({"cmd": "set password=", "note": [12345678, "x"]}, True, None)
+@example(["set password=", 12345678, "x"], True, None)
+@example("mysql -p\x1b[31m", True, None)
 @settings(max_examples=500, deadline=None)
 def test_json_keeps_its_shape(record, ascii_only, indent):
     text = json.dumps(record, ensure_ascii=ascii_only, indent=indent)
