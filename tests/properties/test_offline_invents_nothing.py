@@ -80,6 +80,7 @@ steps = st.one_of(
         st.sampled_from(OUTPUTS),
     ),
     st.tuples(st.just("retries"), st.sampled_from(COMMANDS), st.sampled_from(OUTPUTS)),
+    st.tuples(st.just("repairs"), st.sampled_from(OUTPUTS)),
     st.tuples(st.just("edits"), st.sampled_from(PATHS), st.sampled_from((None, False, True))),
     st.tuples(
         st.just("foreign"),
@@ -89,7 +90,13 @@ steps = st.one_of(
     st.tuples(st.just("back"), st.integers(1, 3)),
     st.tuples(st.just("abort")),
 )
-plans = st.lists(steps, min_size=1, max_size=16)
+# A last word is rare by chance alone.
+last_words = st.sampled_from((None, None, "thanks, that works", "it still doesn't work"))
+plans = st.builds(
+    lambda steps, word: steps + ([("typed", word)] if word else []),
+    st.lists(steps, min_size=1, max_size=15),
+    last_words,
+)
 
 
 def built(plan, name=""):
@@ -104,6 +111,8 @@ def built(plan, name=""):
                 session.runs(*values)
             case "retries":
                 session.runs(values[0], 2, values[1]).runs(values[0], 0)
+            case "repairs":
+                session.runs("pip install y", 1, values[0]).runs("uv pip install y", 0)
             case "edits":
                 session.edits(values[0], failed=values[1])
             case "foreign":
@@ -160,6 +169,10 @@ def quotes(text):
 
 SPAN = re.compile(r"`` .*? ``|`[^`]+`")
 FAILED_WITH = re.compile(r"^- .*? failed(?: \d+ times)? \((?:exit \d+: )?(.*?)\)[;.]", re.M)
+# A preference line whole: one quote, whatever was typed, then our date and our marks.
+WISH = re.compile(
+    r'- (?:in ferns )?the user wrote "[^"]*"(?: \(\d{4}-\d\d-\d\d\))?(?: (?:\[Task \d+\])+)?'
+)
 MARKS_AT_THE_END = re.compile(r" (?:\[Task \d+\])+$", re.M)
 
 
@@ -179,6 +192,8 @@ def check(texts, items):
         assert FOREIGN not in text
         for quote in quotes(text):
             assert occurs(quote, human)
+        for line in re.findall(r"^- .*the user wrote.*$", text, re.M):
+            assert WISH.fullmatch(line) or not line.startswith(("- the", "- in"))
         for name in re.findall(r"^(?:task:|#+ Task \d+:) (.*)$", text, re.M):
             assert occurs(re.sub(r", (success|partial|fail|uncertain)$", "", name), human)
         # What stands between straight quotation marks is a person's, backticks and all.
@@ -195,7 +210,7 @@ def check(texts, items):
     return Counter(
         quote=any('the user wrote "' in t for t in texts),
         failure=any(" failed (" in t for t in texts),
-        answer=any("; afterwards `" in t for t in texts),
+        answer=any(re.search("^- `.*; afterwards `uv", t, re.M) for t in texts),
         repeated=any("it passed later" in t for t in texts),
         change=any("files changed" in t for t in texts),
         outcome=any(re.search("^Outcome: .*the user wrote", t, re.M) for t in texts),
