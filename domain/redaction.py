@@ -1,8 +1,8 @@
 """Redaction: no secret reaches a model, a body, a file or an export.
 
 `redact` hides secrets in one decoded text and leaves all else as it was, byte for byte: the label
-before a secret, its quotes, the JSON round it. It is idempotent, its work grows with the length
-of the text and not faster, and it knows no clock, no file and no model. Redact decoded fields,
+before a secret, its quotes, the JSON round it. It is idempotent (of chains of secrets that reveal
+one another, the first `ROUNDS` links), its work grows with the length of the text and not faster, and it knows no clock, no file and no model. Redact decoded fields,
 never a line of JSON: behind two layers of escapes nobody can tell where a value ends.
 
 The text is searched as a reader sees it, without colours and invisible characters, and cut as it
