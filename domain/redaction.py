@@ -2,8 +2,9 @@
 
 `redact` hides secrets in one decoded text and leaves all else as it was, byte for byte: the label
 before a secret, its quotes, the JSON round it. It is idempotent (of chains of secrets that reveal
-one another, the first `ROUNDS` links), its work grows with the length of the text and not faster, and it knows no clock, no file and no model. Redact decoded fields,
-never a line of JSON: behind two layers of escapes nobody can tell where a value ends.
+one another, the first `ROUNDS` links). Its work grows with the length of the text and not faster,
+and it knows no clock, no file and no model. Redact decoded fields, never a line of JSON: behind
+two layers of escapes nobody can tell where a value ends.
 
 The text is searched as a reader sees it, without colours and invisible characters, and cut as it
 is. Rules are looked up by fixed strings, window by window; a match may reach beyond its window,
