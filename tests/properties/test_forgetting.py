@@ -29,6 +29,7 @@ OF_THREAD = (ThreadForgotten, ForgettingLifted)
 class Forgetting(RuleBasedStateMachine):
     threads = st.sampled_from(THREADS)
     versions = st.sampled_from(VERSIONS)
+    last = st.sampled_from([True, True, False])
 
     def __init__(self):
         super().__init__()
@@ -39,6 +40,7 @@ class Forgetting(RuleBasedStateMachine):
             for version in VERSIONS
         }
         self.tokens = dict.fromkeys(self.jobs, "never claimed")
+        self.last_claimed = "t1", "v1"
         self.log = []
         self.reading = 0
 
@@ -104,11 +106,13 @@ class Forgetting(RuleBasedStateMachine):
         job = self.jobs[of, version]
         if self.attempt(extraction.claim, job, watermark=self.reading, **terms, **cap, again=again):
             self.tokens[of, version] = token
+            self.last_claimed = of, version
 
-    @rule(of=threads, version=versions, teaches=st.booleans())
-    def finish(self, of, version, teaches):
-        job = self.jobs[of, version]
-        done = {"ownership_token": self.tokens[of, version], "extractor": "offline"}
+    @rule(last=last, of=threads, version=versions, teaches=st.sampled_from([True, True, False]))
+    def finish(self, last, of, version, teaches):
+        pair = self.last_claimed if last else (of, version)
+        job = self.jobs[pair]
+        done = {"ownership_token": self.tokens[pair], "extractor": "offline"}
         if not teaches:
             self.attempt(extraction.succeed_without_output, job, **done)
             return
@@ -123,13 +127,15 @@ class Forgetting(RuleBasedStateMachine):
             scope="global",
         )
 
-    @rule(of=threads, version=versions)
-    def cite(self, of, version):
-        self.attempt(extraction.cite, self.jobs[of, version], citation_id="s:1")
+    @rule(last=last, of=threads, version=versions)
+    def cite(self, last, of, version):
+        pair = self.last_claimed if last else (of, version)
+        self.attempt(extraction.cite, self.jobs[pair], citation_id="s:1")
 
-    @rule(of=threads, version=versions)
-    def withdraw(self, of, version):
-        self.attempt(extraction.withdraw, self.jobs[of, version])
+    @rule(last=last, of=threads, version=versions)
+    def withdraw(self, last, of, version):
+        pair = self.last_claimed if last else (of, version)
+        self.attempt(extraction.withdraw, self.jobs[pair])
 
     @rule(version=versions)
     def reset(self, version):
