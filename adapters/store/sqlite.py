@@ -203,6 +203,13 @@ class SqliteStore:
                 return []
             return erasures.pending(db, tuple(readers.reading_now(self.home, self.path)))
 
+    def forgotten(self) -> list[str]:
+        return [
+            act.id
+            for act in self.erasures().values()
+            if (act.kind, act.act) == ("thread", "forget")
+        ]
+
     def erasures(self) -> dict[tuple[str, str], erasures.Act]:
         """The last recorded act on each forgotten (kind, id), also of a log that was cut since."""
         with files_of(self.home / erasures.NAME):
