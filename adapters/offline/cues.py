@@ -102,6 +102,8 @@ _CLAUSE = re.compile(r"[,;:]\s+|\s+[–—-]+\s+|\s+(?:and|but|so|then)\s+|[、�
 _LASTS = re.compile(
     r"^(?:make|be) sure\b|^remember (?:to|that)\b"
     r"|^keep in mind\b"
+    # At the start only: a thing may as well be `stamped in the future`.
+    r"|^in (?:the )?future [a-z]+"
     r"|^don'?t (?:ever|forget)\b|^by default\b|^(?:every time|each time|whenever) you\b"
     r"|^i(?:'d| would)? (?:really |strongly |always )?(?:prefer|hate|dislike)\b"
     r"|^i(?:'d| would) rather (?:have|use|keep|see|not)\b"
@@ -121,7 +123,7 @@ _ALWAYS_DO = re.compile(
     _I,
 )
 _LASTS_ANYWHERE = re.compile(
-    r"\b(?:from now on|going forward|as a rule|in (?:the )?future|from here on)\b"
+    r"\b(?:from now on|going forward|as a rule|from here on)\b"
     # A rule for the whole place outlasts the request in which it is said.
     r"|\b(?:we|use|only|no|keep|always|never|must|don'?t)\b.*"
     r"\b(?:in|for|across|throughout) (?:this|our|the whole) "

@@ -29,6 +29,8 @@ def test_the_lists_are_as_right_as_they_say(sentences, right_of_hits, found):
         ("From now on always use uv in this repo, never plain pip", "said"),
         ("no, please don't touch pyproject.toml", "corrected"),
         ("no, always keep the old name", "said"),
+        ("in future name the branch after the ticket", "said"),
+        ("Third, stamped in the future", None),
         ("künftig die Tests zuerst", "said"),
         ("今後は日本語で", "said"),
         ("请用中文", "said"),
