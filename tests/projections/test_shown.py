@@ -86,6 +86,20 @@ def test_a_citation_has_counted_until_its_thread_is_forgotten_or_its_version_emp
     assert {(row.thread_id, row.memory_version, row.citation_id) for row in found} == expected
 
 
+def test_citations_go_with_their_thread_in_every_version_and_with_their_version():
+    log = [
+        plain(Cited, thread_id=thread_id, memory_version=version)
+        for thread_id in ("t1", "t2")
+        for version in ("v1", "v2")
+    ]
+
+    def left(event):
+        return [(row.thread_id, row.memory_version) for row in fold(citations, [*log, event])]
+
+    assert left(plain(ThreadForgotten)) == [("t2", "v1"), ("t2", "v2")]
+    assert left(plain(StoreReset)) == [("t1", "v2"), ("t2", "v2")]
+
+
 def test_a_reset_keeps_the_notes_because_they_belong_to_no_version():
     log = [plain(NoteAdded, body_ref="n", via="cli"), plain(StoreReset, keep_notes=False)]
 
