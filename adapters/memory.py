@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
@@ -119,9 +120,12 @@ class Memory:
         """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many."""
         from ..application import startup
 
-        with self._workers.at_work(self._around.worker_id):
+        # A worker a run, so that what an earlier run of this program left is nobody's.
+        worker_id = self._workers.name(wiring.new_id())
+        around = replace(self._around, worker_id=worker_id)
+        with self._workers.at_work(worker_id):
             return startup.run(
-                self._around,
+                around,
                 self._sources(sessions),
                 backfill=backfill,
                 dry_run=dry_run,

@@ -499,7 +499,7 @@ def _advised(path: Path) -> Iterator[None]:
 
 def _advice(path: Path, error: OSError) -> str:
     match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
             return f"no space is left for {path}; free some and run again, nothing was lost"
         case errno.EACCES | errno.EPERM:
             return (

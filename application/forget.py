@@ -6,6 +6,8 @@ again from their outputs, in the same transaction. The folder and its git object
 and so does the write-ahead log. What stays: that there was such a thread, when, and its paths.
 """
 
+import msgspec
+
 from ..domain import consolidation, thread
 from ..domain.events import (
     STORE_STREAM,
@@ -22,11 +24,11 @@ from ..projections import jobs
 from ..projections.artifacts import FORGET
 from . import state
 from .phase2 import publication
-from .ports import View, Writing
-from .render import render
+from .ports import Failure, View, Writing
+from .render import forgetting, is_artifact, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
 from .requests import request
-from .roots import Root, live, published, texts
+from .roots import Root, live, manifest, published, texts
 from .surroundings import Surroundings
 
 
@@ -63,14 +65,57 @@ def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> 
                 reason="forgotten",
             )
             tx.append(STORE_STREAM, erased)
-    with around.store.reading() as view:
-        unrendered = [root for root in every_root(view) if is_unrendered(view, root)]
-    for root in unrendered:
-        workspace = around.workspace(root.memory_version, root.scope)
-        with workspace.lock(holder=around.worker_id):
-            render(around, root, workspace, run_id=None, actor=actor, keep_edits=False)
-        report.roots.append(str(workspace.path))
+    try:
+        report.roots = finish(around, actor=actor)
+    except Failure as error:
+        raise StillInTheFolder(
+            f"{thread_id} is forgotten, but its words may still lie in a folder: {error};"
+            " the next `threadbook run` finishes it"
+        ) from error
     return report
+
+
+class StillInTheFolder(Failure):
+    """The log has forgotten, and a folder could not be written."""
+
+
+def finish(around: Surroundings, *, actor: str, run_id: str | None = None) -> list[str]:
+    """Write every folder that has not followed what was published; their paths.
+
+    A folder that cannot be written keeps none of the others from it, and is told at the end.
+    """
+    with around.store.reading() as view:
+        behind = [root for root in every_root(view) if is_unrendered(view, root)]
+    written: list[str] = []
+    failure: Failure | None = None
+    for root in behind:
+        workspace = around.workspace(root.memory_version, root.scope)
+        try:
+            with workspace.lock(holder=around.worker_id):
+                with around.store.reading() as view:
+                    if not is_unrendered(view, root):
+                        continue  # Whoever held the lock has done it.
+                render(around, root, workspace, run_id=run_id, actor=actor)
+        except Failure as error:
+            failure = failure or error
+        else:
+            written.append(str(workspace.path))
+    if failure:
+        raise failure
+    return written
+
+
+def again(around: Surroundings) -> None:
+    """Forget what was asked for and is not in the log: a kill came before the commit, or the log
+    was restored from before it."""
+    with around.store.reading() as view:
+        asked = [
+            thread_id
+            for thread_id in around.store.forgotten()
+            if not state.thread(view, thread_id).forgotten
+        ]
+    for thread_id in asked:
+        forget(around, thread_id, reason="asked_before", actor="pipeline")
 
 
 def every_root(view: View) -> list[Root]:
@@ -78,15 +123,6 @@ def every_root(view: View) -> list[Root]:
         Root(memory_version=job.memory_version, scope=job.job_key)
         for job in view.rows(jobs, (jobs.PHASE2,))
     ]
-
-
-def is_unrendered(view: View, root: Root) -> bool:
-    """Whether the last thing published was a forgetting's, and the folder has not followed yet."""
-    last: object = None
-    for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
-        if isinstance(recorded.event, ArtifactsPublished | RootRendered):
-            last = recorded.event
-    return isinstance(last, ArtifactsPublished) and last.consolidator == FORGET
 
 
 def selected_since(view: View, root: Root, thread_id: str) -> bool:
@@ -119,6 +155,12 @@ def stored_since(view: View, root: Root, thread_id: str) -> list[str]:
     return refs
 
 
+def rendered(view: View, root: Root) -> set[str]:
+    """The artifacts that lie in the folder as far as the log knows."""
+    listed = withdrawn_paths(view, forgetting(view, root))
+    return {path for path in [*(manifest(view, root) or {}), *listed] if is_artifact(path)}
+
+
 def publish_without(
     around: Surroundings, tx: Writing, root: Root, thread_id: str, *, now: int
 ) -> None:
@@ -130,14 +172,18 @@ def publish_without(
             job, ownership_token=job.ownership_token, reason="forgotten", now=now
         )
         tx.append(stream, released)
-    if published(tx, root):
+    before = published(tx, root)
+    if before:
         files = around.consolidator.consolidate(
             scope=root.scope, outputs=texts(tx, live(tx, root)), published={}
         )
-        tx.append(
-            stream,
-            publication(around, tx, root, files, run_id=None, now=now, consolidator=FORGET),
-        )
+        gone = (before.keys() | rendered(tx, root)) - files.keys()
+        without = publication(around, tx, root, files, run_id=None, now=now, consolidator=FORGET)
+        if gone:
+            # The names may tell as much as the texts: they go when the folder has followed.
+            ref = tx.put(stream, "\n".join(sorted(gone)))
+            without = msgspec.structs.replace(without, removed_ref=ref)
+        tx.append(stream, without)
     request(
         tx,
         root.memory_version,

@@ -4,6 +4,7 @@ The claim and the record are a transaction each; the reading between them holds 
 loses the lease meanwhile records nothing. What the model sees and what it says are both redacted.
 """
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -100,8 +101,13 @@ def claim(
     )
     if shut is not None:
         raise Shut(shut)
+    job = state.extraction(tx, policy.memory_version, thread_id)
+    if job.status == "running" and job.worker_id and not around.is_alive(job.worker_id):
+        # Its worker was killed on this machine: that is as good as a lease that has run out, and
+        # spends a try like one, so that a session that kills its worker is not read for ever.
+        job = msgspec.structs.replace(job, lease_until=now)
     claimed = extraction.claim(
-        state.extraction(tx, policy.memory_version, thread_id),
+        job,
         watermark=extraction.watermark_of(thread.updated_at_ms),
         extractor=around.extractor.name,
         worker_id=around.worker_id,
@@ -233,7 +239,7 @@ def run(
     waiting: dict[str, int],
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Stage1Report:
-    """Claim and read one session after the other. A stop gives the lease back."""
+    """Claim and read one session after the other."""
     report = Stage1Report()
     with around.store.reading() as view:
         rows = [
@@ -244,25 +250,54 @@ def run(
     for done, row in enumerate(rows, start=1):
         if progress:
             progress("extracting", done, len(rows))
-        try:
-            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-                claimed = claim(
-                    around,
-                    tx,
-                    row.thread_id,
-                    backfill=backfill is not None,
-                    unfinished_mtime_ms=unfinished.get(row.thread_id),
-                )
-                thread = tx.rows(threads, (row.thread_id,))[0]
-        except Refused as refused:
-            if refused.code != "up_to_date":
-                report.waiting += 1
-                waiting[refused.code] = waiting.get(refused.code, 0) + 1
-            continue
-        report.claimed += 1
-        outcome = one(around, claimed, thread, run_id=run_id, backfill=backfill is not None)
-        setattr(report, outcome, getattr(report, outcome) + 1)
+        with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+            claimed = claim_or_count(
+                around,
+                tx,
+                row,
+                backfill=backfill,
+                unfinished=unfinished,
+                report=report,
+                waiting=waiting,
+            )
+            thread = tx.rows(threads, (row.thread_id,))[0]
+        if claimed is not None:
+            outcome = one(around, claimed, thread, run_id=run_id, backfill=backfill is not None)
+            setattr(report, outcome, getattr(report, outcome) + 1)
     return report
+
+
+def claim_or_count(
+    around: Surroundings,
+    tx: Writing,
+    row: threads.Row,
+    *,
+    backfill: int | None,
+    unfinished: Mapping[str, int],
+    report: Stage1Report,
+    waiting: dict[str, int],
+) -> Stage1LeaseClaimed | None:
+    """A claim, or one more of those that wait, and for what."""
+    # A disk that is not there today is no reason to give a session up, nor to say so each time.
+    why = None if os.path.exists(row.rollout_path) else "source_missing"
+    if why is None:
+        try:
+            claimed = claim(
+                around,
+                tx,
+                row.thread_id,
+                backfill=backfill is not None,
+                unfinished_mtime_ms=unfinished.get(row.thread_id),
+            )
+        except Refused as refused:
+            why = refused.code
+        else:
+            report.claimed += 1
+            return claimed
+    if why != "up_to_date":
+        report.waiting += 1
+        waiting[why] = waiting.get(why, 0) + 1
+    return None
 
 
 def one(
@@ -294,26 +329,9 @@ def one(
                 return "failed"  # Forgotten or taken over meanwhile: nothing of ours to record.
             tx.append(stream, failed)
         return "failed"
-    except BaseException:
-        # Stopped by a person, or by a mistake of ours: nobody should wait an hour for the lease.
-        give_back(around, claimed, run_id=run_id)
-        raise
     try:
         with around.store.writing(actor=f"model:{around.extractor.name}", run_id=run_id) as tx:
             kept = record(around, tx, claimed, found, backfill=backfill)
     except LeaseLost:
         return "failed"
-    except BaseException:
-        give_back(around, claimed, run_id=run_id)
-        raise
     return "succeeded" if kept else "no_output"
-
-
-def give_back(around: Surroundings, claimed: Stage1LeaseClaimed, *, run_id: str) -> None:
-    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        job = state.extraction(tx, claimed.memory_version, claimed.thread_id)
-        if job.status == "running" and job.ownership_token == claimed.ownership_token:
-            released = extraction.release(
-                job, ownership_token=claimed.ownership_token, now=around.now()
-            )
-            tx.append(extraction_stream(claimed.memory_version, claimed.thread_id), released)

@@ -90,6 +90,10 @@ class Store(Protocol):
     def at(self, position: int) -> AbstractContextManager[View]:
         """The past, folded anew from the log."""
 
+    def forgotten(self) -> Iterable[str]:
+        """The threads whose forgetting was asked for last, kept beside the log: also those that
+        it does not have, because it was cut off or restored."""
+
 
 class Extracted(Struct, frozen=True, kw_only=True):
     raw_memory: str

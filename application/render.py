@@ -6,19 +6,24 @@ beside the root, and only then replaced. Rendering again changes nothing, and a 
 killed is finished by the next one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from ..domain.events import (
+    STORE_STREAM,
     ArtifactsPublished,
+    BodiesErased,
     FolderEdited,
     RootRendered,
     consolidation_stream,
 )
 from ..domain.redaction import redact
-from .ports import View
+from ..projections import artifacts
+from ..projections.artifacts import FORGET
+from .ports import View, Writing
 from .roots import (
     Root,
     body,
@@ -93,14 +98,11 @@ def render(
     *,
     run_id: str | None,
     actor: str = "pipeline",
-    keep_edits: bool = True,
 ) -> Rendered:
     """Write the folder. The caller holds the workspace's lock."""
     while True:
         try:
-            return attempt(
-                around, root, workspace, run_id=run_id, actor=actor, keep_edits=keep_edits
-            )
+            return attempt(around, root, workspace, run_id=run_id, actor=actor)
         except Overtaken:
             continue  # What the forgetting left is rendered next, and replaces what we wrote.
 
@@ -116,7 +118,6 @@ def attempt(
     *,
     run_id: str | None,
     actor: str,
-    keep_edits: bool,
 ) -> Rendered:
     """One render of what the log said at the beginning.
 
@@ -126,11 +127,14 @@ def attempt(
     with around.store.reading() as view:
         files = wanted(view, root)
         previous = manifest(view, root)
-        left_over = withdrawn(view, root)
-        record = Recorder(around, root, read_at=view.position, run_id=run_id)
+        last = None if previous is not None else forgetting(view, root)
+        withdrawn = last.removed_ref if last else None
+        left_over = withdrawn_paths(view, last)
+        record = Recorder(
+            around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
+        )
     earlier = Earlier(around, root)
-    # A forgetting takes the manifest away: what lies in the folder may be what had to go.
-    keep_edits = keep_edits and not (previous is None and earlier.exists())
+    keep_edits = last is None  # What lies in the folder may be what had to go.
     workspace.prepare()
     rendered = Rendered()
 
@@ -168,10 +172,6 @@ class Earlier:
         self.digests: dict[str, set[str]] | None = None
         self.renders = 0
 
-    def exists(self) -> bool:
-        self.load()
-        return self.renders > 0
-
     def was(self, path: str, content: bytes) -> bool:
         return digest(content) in self.load().get(path, ())
 
@@ -202,11 +202,18 @@ class Recorder:
     """
 
     def __init__(
-        self, around: Surroundings, root: Root, *, read_at: int, run_id: str | None
+        self,
+        around: Surroundings,
+        root: Root,
+        *,
+        read_at: int,
+        withdrawn_ref: str | None,
+        run_id: str | None,
     ) -> None:
         self.around = around
         self.root = root
         self.read_at = read_at
+        self.withdrawn_ref = withdrawn_ref
         self.run_id = run_id
         self.stream = consolidation_stream(root.memory_version, root.scope)
 
@@ -232,7 +239,6 @@ class Recorder:
     def manifest(self, digests: dict[str, str], *, actor: str) -> None:
         """The folder is rendered. Names that a forgetting kept for that moment go with it."""
         with self.writing(actor) as tx:
-            ref = withdrawn_ref(tx, self.root)
             rendered = RootRendered(
                 at=self.around.now(),
                 memory_version=self.root.memory_version,
@@ -241,11 +247,11 @@ class Recorder:
                 manifest_ref=tx.put(self.stream, manifest_body(digests)),
             )
             tx.append(self.stream, rendered)
-            if ref is not None:
+            if self.withdrawn_ref is not None:
                 erased = BodiesErased(
                     at=self.around.now(),
                     owners=(self.stream,),
-                    count=tx.erase(refs=[ref]),
+                    count=tx.erase(refs=[self.withdrawn_ref]),
                     reason="forgotten",
                 )
                 tx.append(STORE_STREAM, erased)
@@ -263,31 +269,27 @@ def keep(record: Recorder, workspace: Workspace, path: str, content: bytes) -> P
 
 
 def is_unrendered(view: View, root: Root) -> bool:
-    """Whether the last thing published was a forgetting's, and the folder has not followed yet."""
-    return unrendered(view, root) is not None
+    """Whether something was published that the folder has not followed yet, as after a forgetting
+    that was killed."""
+    kinds = {row.kind for row in view.rows(artifacts, (root.memory_version, root.scope))}
+    return "file" in kinds and "manifest" not in kinds
 
 
-def unrendered(view: View, root: Root) -> ArtifactsPublished | None:
-    """A forgetting's publication that the folder has not followed yet."""
-    last: ArtifactsPublished | None = None
+def forgetting(view: View, root: Root) -> ArtifactsPublished | None:
+    """The last forgetting's publication, until the folder has followed."""
+    found: ArtifactsPublished | None = None
     for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
         match recorded.event:
-            case ArtifactsPublished() as published:
-                last = published if published.consolidator == FORGET or last else None
+            case ArtifactsPublished() as published if published.consolidator == FORGET:
+                found = published
             case RootRendered():
-                last = None
-    return last
+                found = None
+    return found
 
 
-def withdrawn_ref(view: View, root: Root) -> str | None:
-    last = unrendered(view, root)
-    return last.removed_ref if last else None
-
-
-def withdrawn(view: View, root: Root) -> list[str]:
+def withdrawn_paths(view: View, last: ArtifactsPublished | None) -> list[str]:
     """The files that a forgetting took out of the root and that may still lie in the folder."""
-    ref = withdrawn_ref(view, root)
-    kept = view.body(ref) if ref else None
+    kept = view.body(last.removed_ref) if last and last.removed_ref else None
     return kept.split("\n") if kept else []
 
 
