@@ -1,15 +1,17 @@
 """Startup: one whole run. Ingest, prune, phase 1, phase 2, in this order, every step an event."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..domain import eligibility, extraction
 from ..domain.events import extraction_stream
 from ..domain.selection import cutoff_at
-from ..projections import stage1_outputs, threads
-from . import ingest, phase1, phase2, retention, state
-from .ports import View
+from ..projections import jobs, stage1_outputs, threads
+from . import forget, ingest, phase1, phase2, retention, state
+from .ports import Failure, View, Writing
 from .reports import RunReport
+from .roots import Root
 from .surroundings import Surroundings
 
 Progress = Callable[[str, int, int], None] | None
@@ -29,17 +31,38 @@ def run(
 ) -> RunReport:
     """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N."""
     report = RunReport(run_id=around.new_id(), dry_run=dry_run)
+    if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
+        forget.again(around)
+        forget.finish(around, actor="pipeline", run_id=report.run_id)
     sightings, found = ingest.survey(around, sources, progress=progress)
     report.sessions, report.skipped_lines = found.sessions, found.skipped_lines
     report.unreadable = found.unreadable
     unfinished = ingest.unfinished(sightings)
     if dry_run:
-        rehearse(around, sightings, report, backfill=backfill)
+        rehearse(around, sightings, report, backfill=backfill, unfinished=unfinished)
         return report
 
     report.ingested = ingest.record(around, sightings, actor="pipeline", run_id=report.run_id)
-    report.pruned = prune(around, run_id=report.run_id)
-    retention.expire(around, run_id=report.run_id)
+    try:
+        work(around, report, backfill=backfill, unfinished=unfinished, progress=progress)
+    except BaseException:
+        # Stopped by a person, or by what went wrong: nobody should wait an hour for our leases.
+        with suppress(Failure):  # What cannot be recorded runs out by itself.
+            give_back(around, run_id=report.run_id)
+        raise
+    return report
+
+
+def work(
+    around: Surroundings,
+    report: RunReport,
+    *,
+    backfill: int | None,
+    unfinished: Mapping[str, int],
+    progress: Progress,
+) -> None:
+    with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
+        report.pruned = prune(around, tx)
     report.stage1 = phase1.run(
         around,
         run_id=report.run_id,
@@ -51,7 +74,26 @@ def run(
     with around.store.reading() as view:
         count_waiting(around, view, report, backfill=backfill)
     report.phase2 = phase2.run(around, run_id=report.run_id, waiting=report.waiting)
-    return report
+    # Last, so that with a history of 0 days what this run replaced goes at once.
+    retention.expire(around, run_id=report.run_id)
+
+
+def give_back(around: Surroundings, *, run_id: str) -> None:
+    """Every lease that this worker still holds, of either phase."""
+    version = around.policy.memory_version
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        for kind in (jobs.STAGE1, jobs.PHASE2):
+            for job in tx.find(jobs, jobs.RUNNING, kind=kind, memory_version=version):
+                if job.worker_id != around.worker_id:
+                    continue
+                now, token = around.now(), job.ownership_token
+                if kind == jobs.PHASE2:
+                    root = Root(memory_version=version, scope=job.job_key)
+                    phase2.give_back(tx, root, token, reason="stopped", now=now)
+                else:
+                    held = state.extraction(tx, version, job.job_key)
+                    released = extraction.release(held, ownership_token=token, now=now)
+                    tx.append(extraction_stream(version, job.job_key), released)
 
 
 def rehearse(
@@ -60,36 +102,46 @@ def rehearse(
     report: RunReport,
     *,
     backfill: int | None,
+    unfinished: Mapping[str, int],
 ) -> None:
-    """Do the first steps in one transaction, count, and take it all back."""
+    """Do the first steps in one transaction, claims included, count, and take it all back."""
     try:
         with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
             report.ingested = sum(ingest.record_one(around, tx, each) for each in sightings)
-            rows = phase1.candidates(around, tx, backfill=backfill)
-            report.stage1.claimed = sum(not phase1.is_read(around, tx, row) for row in rows)
+            report.pruned = prune(around, tx)
+            for row in phase1.candidates(around, tx, backfill=backfill):
+                if not phase1.is_read(around, tx, row):
+                    phase1.claim_or_count(
+                        around,
+                        tx,
+                        row,
+                        backfill=backfill,
+                        unfinished=unfinished,
+                        report=report.stage1,
+                        waiting=report.waiting,
+                    )
             count_waiting(around, tx, report, backfill=backfill)
             raise DryRun
     except DryRun:
         return
 
 
-def prune(around: Surroundings, *, run_id: str) -> int:
+def prune(around: Surroundings, tx: Writing) -> int:
     """Withdraw what has aged out of every selection, a batch a run. The words go later."""
     policy, now = around.policy, around.now()
-    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        rows = tx.find(
-            stage1_outputs,
-            stage1_outputs.PRUNABLE,
-            memory_version=policy.memory_version,
-            cutoff=cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
-            most=policy.limits.prune_batch,
+    rows = tx.find(
+        stage1_outputs,
+        stage1_outputs.PRUNABLE,
+        memory_version=policy.memory_version,
+        cutoff=cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
+        most=policy.limits.prune_batch,
+    )
+    for row in rows:
+        job = state.extraction(tx, row.memory_version, row.thread_id)
+        tx.append(
+            extraction_stream(row.memory_version, row.thread_id),
+            extraction.withdraw(job, now=now),
         )
-        for row in rows:
-            job = state.extraction(tx, row.memory_version, row.thread_id)
-            tx.append(
-                extraction_stream(row.memory_version, row.thread_id),
-                extraction.withdraw(job, now=now),
-            )
     return len(rows)
 
 
@@ -111,3 +163,4 @@ def count_waiting(
         shut = eligibility.failed(answers)
         if shut is not None and shut.name in ("age", "idle"):
             report.waiting[shut.name] = report.waiting.get(shut.name, 0) + 1
+            report.stage1.waiting += shut.name == "idle"  # The others wait for a backfill.
