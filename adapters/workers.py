@@ -8,7 +8,7 @@ killed process is nobody's, and goes when somebody asks for it.
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -26,9 +26,8 @@ class Workers:
         """Be seen as alive until the end of the block, however it ends."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / worker_id
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = locked(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
         finally:
             path.unlink(missing_ok=True)
@@ -52,3 +51,15 @@ class Workers:
             return False
         finally:
             os.close(descriptor)
+
+
+def locked(path: Path) -> int:
+    """An open lock on the file of that name, waiting for whoever has it."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # Whoever had it before us has removed the name, and nobody would find us there.
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        os.close(descriptor)

@@ -214,9 +214,6 @@ def consolidate(
     except LeaseLost as lost:
         report.status = "lease_lost"
         report.reason = str(lost)
-    except BaseException:
-        give_back_if_ours(around, root, claimed, run_id=run_id)
-        raise
     return report
 
 
@@ -318,11 +315,6 @@ def fail(
         except LeaseLost:
             return  # Somebody else has the job now; how ours ended is nothing to them.
         tx.append(consolidation_stream(root.memory_version, root.scope), failed)
-
-
-def give_back_if_ours(around: Surroundings, root: Root, claimed: Claimed, *, run_id: str) -> None:
-    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        give_back(tx, root, claimed.lease.ownership_token, reason="stopped", now=around.now())
 
 
 def give_back(tx: Writing, root: Root, token: str | None, *, reason: str, now: int) -> None:
