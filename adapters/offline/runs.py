@@ -6,6 +6,7 @@ line later on, or within twelve runs another line that `commands.answers` accept
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -149,8 +150,10 @@ def last_validations(runs: Sequence[Run]) -> list[Run]:
 
 
 def _other_answer(failed: Run, runs: Sequence[Run]) -> Run | None:
-    later = (r for r in runs if failed.order < r.order <= failed.order + WINDOW_RUNS)
-    for run in later:
+    after = bisect_right(runs, failed.order, key=lambda run: run.order)
+    for run in runs[after : after + WINDOW_RUNS]:
+        if run.order > failed.order + WINDOW_RUNS:
+            break
         if run.passed and commands.answers(failed.command, failed.text, run.command, run.text):
             return run
     return None
@@ -159,12 +162,12 @@ def _other_answer(failed: Run, runs: Sequence[Run]) -> Run | None:
 def _error(head: str, tail: str) -> str:
     """The line that names the error: the last that is labelled as one, else the last that sounds
     like one, else the last of all. Prose that tells a reader what to do is no error."""
-    best, score = "", 0
-    for line in _lines(head, tail):
-        this = 3 if _NAMED_ERROR.search(line) else 2 if _ERROR_WORDS.search(line) else 1
-        if this >= score and not cues.kind(line.rstrip(".")):
-            best, score = line, this
-    return lines.error(_ERROR_LABEL.sub("", best, count=1))
+    scored = [
+        (3 if _NAMED_ERROR.search(line) else 2 if _ERROR_WORDS.search(line) else 1, at, line)
+        for at, line in enumerate(_lines(head, tail))
+    ]
+    best = (line for _, _, line in sorted(scored, reverse=True) if not cues.kind(line.rstrip(".")))
+    return lines.error(_ERROR_LABEL.sub("", next(best, ""), count=1))
 
 
 def _result(head: str, tail: str) -> str:
