@@ -114,10 +114,12 @@ class Memory:
         *,
         sessions: Sequence[Path | str] | None = None,
         backfill: int | None = None,
+        again: bool = False,
         dry_run: bool = False,
         progress: Progress = None,
     ) -> "RunReport":
-        """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many."""
+        """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many.
+        `again` reads once more what was read, and tries anew what failed."""
         from ..application import startup
 
         # A worker a run, so that what an earlier run of this program left is nobody's.
@@ -128,6 +130,7 @@ class Memory:
                 around,
                 self._sources(sessions),
                 backfill=backfill,
+                again=again,
                 dry_run=dry_run,
                 progress=progress,
             )

@@ -14,6 +14,7 @@ from ..domain.events import (
     Event,
     MemoryModeSet,
     ProjectLinked,
+    ThreadChanged,
     ThreadPolluted,
     place_stream,
     thread_stream,
@@ -116,6 +117,8 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
         events.append(first_sight(around, tx, known, sighting, now=now))
     if events:
         tx.append(thread_stream(known.thread_id), *events)
+    if any(isinstance(event, ThreadChanged) for event in events):
+        follow_facts(around, tx, known, now=now)
     if any(isinstance(event, ThreadPolluted | MemoryModeSet) for event in events):
         request_where_selected(tx, known.thread_id, cause="memory_mode", now=now)
     linked = link(around, tx, sighting, now=now)
@@ -137,7 +140,15 @@ def first_sight(
     return thread.register(
         known,
         header=header,
-        scope=scope_of(around, tx, sighting),
+        scope=scope_of(
+            around,
+            tx,
+            known.thread_id,
+            cwd=header.cwd,
+            repository_url=header.repository_url,
+            root=sighting.root,
+            remote=sighting.remote,
+        ),
         root=sighting.root,
         preview_ref=tx.put(owner, preview) if preview else None,
         mode=mode,
@@ -146,21 +157,52 @@ def first_sight(
     )
 
 
-def scope_of(around: Surroundings, view: View, sighting: Sighting) -> str:
-    header = sighting.header
-    linked: dict[str, str] = {}
-    if sighting.root:
-        rows = view.find(places, places.OF_ROOT, root=sighting.root)
-        linked = {row.root: row.remote for row in rows[:1]}
+def scope_of(
+    around: Surroundings,
+    view: View,
+    thread_id: str,
+    *,
+    cwd: str | None,
+    repository_url: str | None,
+    root: str | None,
+    remote: str | None = None,
+) -> str:
+    linked = view.find(places, places.OF_ROOT, root=root) if root else []
     return scope.scope_of(
-        thread_id=header.thread_id,
-        cwd=header.cwd,
-        repository_url=header.repository_url,
-        root=sighting.root,
-        remote=sighting.remote,
+        thread_id=thread_id,
+        cwd=cwd,
+        repository_url=repository_url,
+        root=root,
+        remote=remote,
         machine_id=around.machine_id,
-        linked=linked,
+        linked={row.root: row.remote for row in linked[:1]},
     )
+
+
+def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, now: int) -> None:
+    """A thread whose facts have only now become known moves to where they put it.
+
+    One that a person put somewhere, or that had the key of its facts already, stays.
+    """
+
+    def derived(known: thread.Thread) -> str:
+        return scope_of(
+            around,
+            tx,
+            known.thread_id,
+            cwd=known.cwd,
+            repository_url=known.repository_url,
+            root=known.root,
+        )
+
+    after = state.thread(tx, before.thread_id)
+    if before.scope != derived(before):
+        return
+    moved = thread.rescope(after, scope=derived(after), reason="facts", now=now)
+    if moved is not None:
+        request_where_selected(tx, after.thread_id, cause="rescoped", now=now)
+        tx.append(thread_stream(after.thread_id), moved)
+        request_root(tx, around.policy, after.thread_id, cause="rescoped", now=now)
 
 
 def changes(

@@ -69,12 +69,13 @@ def candidates(around: Surroundings, view: View, *, backfill: int | None) -> lis
     return found
 
 
-def is_read(around: Surroundings, view: View, row: threads.Row) -> bool:
+def is_read(around: Surroundings, view: View, row: threads.Row, *, again: bool = False) -> bool:
     job = state.extraction(view, around.policy.memory_version, row.thread_id)
     return extraction.is_up_to_date(
         job,
         watermark=extraction.watermark_of(row.updated_at_ms),
         extractor=around.extractor.name,
+        again=again,
     )
 
 
@@ -84,6 +85,7 @@ def claim(
     thread_id: str,
     *,
     backfill: bool,
+    again: bool = False,
     unfinished_mtime_ms: int | None,
 ) -> Stage1LeaseClaimed:
     """Claim one session as it is now. Refused where a gate is shut or the job says no."""
@@ -119,6 +121,7 @@ def claim(
             thread_id=thread_id,
         ),
         running_cap=policy.limits.running_cap,
+        again=again,
         now=now,
     )
     tx.append(extraction_stream(policy.memory_version, thread_id), claimed)
@@ -235,6 +238,7 @@ def run(
     *,
     run_id: str,
     backfill: int | None,
+    again: bool = False,
     unfinished: Mapping[str, int],
     waiting: dict[str, int],
     progress: Callable[[str, int, int], None] | None = None,
@@ -245,7 +249,7 @@ def run(
         rows = [
             row
             for row in candidates(around, view, backfill=backfill)
-            if not is_read(around, view, row)
+            if not is_read(around, view, row, again=again)
         ]
     for done, row in enumerate(rows, start=1):
         if progress:
@@ -256,6 +260,7 @@ def run(
                 tx,
                 row,
                 backfill=backfill,
+                again=again,
                 unfinished=unfinished,
                 report=report,
                 waiting=waiting,
@@ -273,6 +278,7 @@ def claim_or_count(
     row: threads.Row,
     *,
     backfill: int | None,
+    again: bool = False,
     unfinished: Mapping[str, int],
     report: Stage1Report,
     waiting: dict[str, int],
@@ -287,6 +293,7 @@ def claim_or_count(
                 tx,
                 row.thread_id,
                 backfill=backfill is not None,
+                again=again,
                 unfinished_mtime_ms=unfinished.get(row.thread_id),
             )
         except Refused as refused:

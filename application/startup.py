@@ -26,10 +26,12 @@ def run(
     sources: Sequence[Path],
     *,
     backfill: int | None = None,
+    again: bool = False,
     dry_run: bool = False,
     progress: Progress = None,
 ) -> RunReport:
-    """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N."""
+    """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N.
+    `again` reads once more what has been read, and tries anew what failed."""
     report = RunReport(run_id=around.new_id(), dry_run=dry_run)
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
@@ -39,12 +41,19 @@ def run(
     report.unreadable = found.unreadable
     unfinished = ingest.unfinished(sightings)
     if dry_run:
-        rehearse(around, sightings, report, backfill=backfill, unfinished=unfinished)
+        rehearse(around, sightings, report, backfill=backfill, again=again, unfinished=unfinished)
         return report
 
     report.ingested = ingest.record(around, sightings, actor="pipeline", run_id=report.run_id)
     try:
-        work(around, report, backfill=backfill, unfinished=unfinished, progress=progress)
+        work(
+            around,
+            report,
+            backfill=backfill,
+            again=again,
+            unfinished=unfinished,
+            progress=progress,
+        )
     except BaseException:
         # Stopped by a person, or by what went wrong: nobody should wait an hour for our leases.
         with suppress(Failure):  # What cannot be recorded runs out by itself.
@@ -58,6 +67,7 @@ def work(
     report: RunReport,
     *,
     backfill: int | None,
+    again: bool,
     unfinished: Mapping[str, int],
     progress: Progress,
 ) -> None:
@@ -67,6 +77,7 @@ def work(
         around,
         run_id=report.run_id,
         backfill=backfill,
+        again=again,
         unfinished=unfinished,
         waiting=report.waiting,
         progress=progress,
@@ -102,6 +113,7 @@ def rehearse(
     report: RunReport,
     *,
     backfill: int | None,
+    again: bool,
     unfinished: Mapping[str, int],
 ) -> None:
     """Do the first steps in one transaction, claims included, count, and take it all back."""
@@ -110,12 +122,13 @@ def rehearse(
             report.ingested = sum(ingest.record_one(around, tx, each) for each in sightings)
             report.pruned = prune(around, tx)
             for row in phase1.candidates(around, tx, backfill=backfill):
-                if not phase1.is_read(around, tx, row):
+                if not phase1.is_read(around, tx, row, again=again):
                     phase1.claim_or_count(
                         around,
                         tx,
                         row,
                         backfill=backfill,
+                        again=again,
                         unfinished=unfinished,
                         report=report.stage1,
                         waiting=report.waiting,

@@ -36,12 +36,14 @@ ALL_OLDER = -1
     metavar="[N]",
     help="Read sessions older than the age limit too, the newest N of them or all.",
 )
+@click.option("--again", is_flag=True, help="Read what was read once more, and retry failures.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 def command(
     context: Context,
     sessions: tuple[Path, ...],
     sample: bool,
     backfill: int | None,
+    again: bool,
     dry_run: bool,
 ) -> None:
     """Read new sessions and bring the memory folders up to date.
@@ -54,7 +56,11 @@ def command(
     with stoppable(), context.open(create=True, sample=sample) as memory:
         with progress(context) as told:
             report = memory.run(
-                sessions=sessions or None, backfill=backfill, dry_run=dry_run, progress=told
+                sessions=sessions or None,
+                backfill=backfill,
+                again=again,
+                dry_run=dry_run,
+                progress=told,
             )
         context.show(msgspec.to_builtins(report), lambda: print_report(report, sample))
     if report.all_failed:
