@@ -25,10 +25,10 @@ from ..projections.artifacts import FORGET
 from . import state
 from .phase2 import publication
 from .ports import Failure, View, Writing
-from .render import forgetting, is_artifact, is_unrendered, render, withdrawn_paths
+from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
 from .requests import request
-from .roots import Root, live, manifest, published, texts
+from .roots import Root, is_artifact, live, manifest, published, texts
 from .surroundings import Surroundings
 
 

@@ -33,6 +33,7 @@ from .roots import (
     body,
     chosen,
     chosen_inputs,
+    is_reworded,
     is_unchanged,
     published,
     roots,
@@ -130,12 +131,24 @@ def needs_work(around: Surroundings, root: Root, workspace: Workspace) -> bool:
 
 def is_asked_for(around: Surroundings, view: View, root: Root) -> bool | None:
     """Whether the readings are others than the last success's; None: the folder has to tell."""
-    selected = chosen_inputs(chosen(view, root, around.policy, now=around.now()))
-    before = snapshot(view, root)
+    rows = chosen(view, root, around.policy, now=around.now())
+    selected, before = chosen_inputs(rows), snapshot(view, root)
     files = published(view, root)
     if not selected and not before and not files:
         return False  # Nothing to say, and nothing was ever said.
-    return True if not files or not is_unchanged(selected, before) else None
+    if not files or not is_unchanged(selected, before):
+        return True
+    # The same readings may have been extracted anew: then somebody has asked, and words differ.
+    if is_requested(view, root) and is_reworded(view, root, texts(view, rows)):
+        return True
+    return None
+
+
+def is_requested(view: View, root: Root) -> bool:
+    """Whether phase 2 was asked for since the last success claimed its job."""
+    for job in view.rows(jobs, (jobs.PHASE2, root.scope, root.memory_version)):
+        return (job.input_watermark or 0) > (job.completed_watermark or 0)
+    return False
 
 
 def is_being_read(around: Surroundings, view: View, root: Root) -> bool:
@@ -248,7 +261,7 @@ def publish(
     changed = dict(files) != dict(claimed.published)
     if changed:
         tx.append(stream, publication(around, tx, root, files, run_id=run_id, now=now))
-    no_changes = not changed and is_unchanged(claimed.inputs, snapshot(tx, root))
+    no_changes = not changed and not is_reworded(tx, root, claimed.outputs)
     done = consolidation.succeed(
         job,
         ownership_token=token,

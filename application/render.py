@@ -28,6 +28,7 @@ from .roots import (
     Root,
     body,
     digest,
+    is_artifact,
     manifest,
     manifest_body,
     manifest_of,
@@ -291,7 +292,3 @@ def withdrawn_paths(view: View, last: ArtifactsPublished | None) -> list[str]:
     """The files that a forgetting took out of the root and that may still lie in the folder."""
     kept = view.body(last.removed_ref) if last and last.removed_ref else None
     return kept.split("\n") if kept else []
-
-
-def is_artifact(path: str) -> bool:
-    return path != "raw_memories.md" and not path.startswith("rollout_summaries/")

@@ -160,3 +160,17 @@ def split(kept: str) -> tuple[str, str]:
 
 def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def is_reworded(view: View, root: Root, outputs: Sequence[PhaseTwoOutput]) -> bool:
+    """Whether the inputs are not, byte for byte, what the folder was last rendered with."""
+    last = manifest(view, root) or {}
+    today = inputs(outputs, memory_version=root.memory_version)
+    rendered = {path for path in last if not is_artifact(path)}
+    return rendered != today.keys() or any(
+        digest(text.encode()) != last[path] for path, text in today.items()
+    )
+
+
+def is_artifact(path: str) -> bool:
+    return path != "raw_memories.md" and not path.startswith("rollout_summaries/")
