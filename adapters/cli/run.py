@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -17,6 +17,17 @@ if TYPE_CHECKING:
     from ...application.reports import RunReport
 
 ALL_OLDER = -1
+
+
+class HowMany(click.ParamType[int]):
+    name = "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "all":
+            return ALL_OLDER
+        if not str(value).isdecimal() or int(value) < 1:
+            self.fail(f"{value!r} is no number of sessions; leave it out for all", param, ctx)
+        return int(value)
 
 
 @click.command(name="run")
@@ -30,9 +41,9 @@ ALL_OLDER = -1
 @click.option("--sample", is_flag=True, help="Use the sessions that come with Threadbook.")
 @click.option(
     "--backfill",
-    type=click.IntRange(min=1),
+    type=HowMany(),
     is_flag=False,
-    flag_value=ALL_OLDER,
+    flag_value="all",
     metavar="[N]",
     help="Read sessions older than the age limit too, the newest N of them or all.",
 )
