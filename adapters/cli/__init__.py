@@ -60,7 +60,7 @@ def threadbook(context: Context) -> None:
 def main() -> None:
     """The console script."""
     try:
-        threadbook.main(standalone_mode=False)
+        threadbook.main(prog_name="threadbook", standalone_mode=False)
     except click.exceptions.Abort:
         sys.exit(fail("stopped; nothing was lost, run the same command again", code=1))
     except click.ClickException as error:
