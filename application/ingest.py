@@ -109,6 +109,8 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
     known = state.thread(tx, sighting.header.thread_id)
     if known.forgotten:
         return False
+    if is_older_copy(known, sighting.header):
+        return False
     now = around.now()
     events: list[Event] = []
     if known.exists:
@@ -123,6 +125,16 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
         request_where_selected(tx, known.thread_id, cause="memory_mode", now=now)
     linked = link(around, tx, sighting, now=now)
     return bool(events) or linked
+
+
+def is_older_copy(known: thread.Thread, header: Header) -> bool:
+    """Another file of the same session that says less, such as a backup: it takes nothing back."""
+    return (
+        known.exists
+        and header.rollout_path != known.rollout_path
+        and header.updated_at_ms < known.updated_at_ms
+        and Path(known.rollout_path).exists()
+    )
 
 
 def first_sight(

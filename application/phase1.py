@@ -7,6 +7,7 @@ loses the lease meanwhile records nothing. What the model sees and what it says 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -150,8 +151,16 @@ def read(around: Surroundings, thread: threads.Row) -> Extracted | None:
         raw_memory=redact(found.raw_memory),
         rollout_summary=redact(found.rollout_summary),
         rollout_slug=redact(found.rollout_slug) if found.rollout_slug else None,
-        evidence=redact(found.evidence) if found.evidence else None,
+        evidence=redact_evidence(found.evidence) if found.evidence else None,
     )
+
+
+def redact_evidence(evidence: str) -> str:
+    """Each quote by itself: a JSON text is no place to look for secrets in."""
+    quotes = msgspec.json.decode(evidence, type=list[dict[str, Any]])
+    for quote in quotes:
+        quote["quote"] = redact(quote["quote"])
+    return msgspec.json.encode(quotes).decode()
 
 
 def header_of(thread: threads.Row) -> Header:

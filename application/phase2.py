@@ -25,8 +25,9 @@ from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
 from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
+from .folder import is_current
 from .ports import PhaseTwoOutput, View, Writing
-from .render import Rendered, is_current, render
+from .render import Rendered, render
 from .reports import RootReport
 from .roots import (
     Root,
@@ -100,6 +101,8 @@ def claim_when_free(
     waiting: dict[str, int],
 ) -> Claimed | None:
     while True:
+        with around.store.reading() as view:
+            seen = state.consolidation(view, root.memory_version, root.scope)
         if not needs_work(around, root, workspace):
             return None
         with around.store.reading() as view:
@@ -110,7 +113,10 @@ def claim_when_free(
         free_a_dead_workers_lease(around, root, run_id=run_id)
         try:
             with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-                return claim(around, tx, root)
+                held = state.consolidation(tx, root.memory_version, root.scope)
+                if held.ownership_token == seen.ownership_token:
+                    return claim(around, tx, root)
+            # Somebody had the root since we looked, and may have done what we saw: look again.
         except LeaseHeld:
             around.sleep(POLL_S)
         except (BackingOff, CoolingDown) as refused:

@@ -6,7 +6,7 @@ beside the root, and only then replaced. Rendering again changes nothing, and a 
 killed is finished by the next one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,49 +47,6 @@ class Rendered(Struct, kw_only=True):
     modified: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
-
-
-def differing(view: View, root: Root, workspace: Workspace) -> list[str] | None:
-    """The files of the last render that are not as it left them; None where there was none.
-
-    Only looks. A file that the last render did not write is nobody's difference.
-    """
-    last = manifest(view, root)
-    if last is None:
-        return None
-    found = workspace.scan().files if workspace.path.is_dir() else {}
-    return [
-        path for path, known in last.items() if path not in found or digest(found[path]) != known
-    ]
-
-
-def is_current(view: View, root: Root, workspace: Workspace) -> bool:
-    """Whether the folder is as it was rendered last, with nothing new beside it.
-
-    The caller holds the workspace's lock. What nobody writes by hand is mended without a word:
-    inputs that were touched, and links, which nobody may follow. The rest is for a run to tell.
-    """
-    last = manifest(view, root)
-    if last is None or not workspace.path.is_dir() or not workspace.has_baseline():
-        return False
-    if holds_only(last, workspace):
-        return True
-    workspace.prepare()
-    files = wanted(view, root)
-    for path in differing(view, root, workspace) or []:
-        if is_artifact(path) or digest(files.get(path, "").encode()) != last[path]:
-            return False
-        workspace.write(path, files[path], flushed=False)
-    workspace.prune_summaries(last.keys())
-    # What is left is something of a person's own: new, or known?
-    return holds_only(last, workspace) or not workspace.diff()
-
-
-def holds_only(last: Mapping[str, str], workspace: Workspace) -> bool:
-    found = workspace.scan()
-    return not found.others and last == {
-        path: digest(content) for path, content in found.files.items()
-    }
 
 
 def render(

@@ -7,8 +7,8 @@ from ..domain.consolidation import is_held
 from ..projections import jobs, spend
 from . import state
 from .explain import clock, thread_lines
+from .folder import differing
 from .ports import View
-from .render import differing
 from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .surroundings import Surroundings
 
