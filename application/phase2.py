@@ -132,22 +132,22 @@ def needs_work(around: Surroundings, root: Root, workspace: Workspace) -> bool:
         return asked
     # What the log says is read under the lock: whoever publishes holds it until it has rendered.
     with workspace.lock(holder=around.worker_id), around.store.reading() as view:
+        # The same readings may have been extracted anew: then somebody has asked, and words differ.
+        if is_requested(view, root):
+            rows = chosen(view, root, around.policy, now=around.now())
+            if is_reworded(view, root, texts(view, rows)):
+                return True
         return not is_current(view, root, workspace)
 
 
 def is_asked_for(around: Surroundings, view: View, root: Root) -> bool | None:
     """Whether the readings are others than the last success's; None: the folder has to tell."""
-    rows = chosen(view, root, around.policy, now=around.now())
-    selected, before = chosen_inputs(rows), snapshot(view, root)
+    selected = chosen_inputs(chosen(view, root, around.policy, now=around.now()))
+    before = snapshot(view, root)
     files = published(view, root)
     if not selected and not before and not files:
         return False  # Nothing to say, and nothing was ever said.
-    if not files or not is_unchanged(selected, before):
-        return True
-    # The same readings may have been extracted anew: then somebody has asked, and words differ.
-    if is_requested(view, root) and is_reworded(view, root, texts(view, rows)):
-        return True
-    return None
+    return True if not files or not is_unchanged(selected, before) else None
 
 
 def is_requested(view: View, root: Root) -> bool:

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from dulwich.repo import Repo
@@ -45,7 +46,7 @@ def test_an_edit_of_an_artifact_is_recorded_kept_beside_the_root_told_and_undone
     assert body_of(made, edited.event) == f"MEMORY.md\n{mine}"
     (kept,) = root.edits
     assert kept.startswith(f"{made.root()}.edits/")
-    assert open(kept).read() == mine
+    assert Path(kept).read_text() == mine
     assert content(made.root()) == made.first
     assert (root.added, root.modified, root.deleted) == ([], [], [])
     assert_quiet(made)
@@ -263,7 +264,7 @@ def test_a_folder_that_a_person_made_first_is_kept(home):
 
     (root,) = other.run().phase2
 
-    assert open(root.edits[0]).read() == "by hand\n"
+    assert Path(root.edits[0]).read_text() == "by hand\n"
     assert "make check" in (mine / "MEMORY.md").read_text()
     assert place.exists()
     other.memory.close()
