@@ -114,9 +114,9 @@ def claim_when_free(
         try:
             with around.store.writing(actor="pipeline", run_id=run_id) as tx:
                 held = state.consolidation(tx, root.memory_version, root.scope)
-                if held.ownership_token == seen.ownership_token:
+                if (held.ownership_token, held.status) == (seen.ownership_token, seen.status):
                     return claim(around, tx, root)
-            # Somebody had the root since we looked, and may have done what we saw: look again.
+            # Somebody has had the root since we looked, and may have done what we saw: look again.
         except LeaseHeld:
             around.sleep(POLL_S)
         except (BackingOff, CoolingDown) as refused:
