@@ -1,0 +1,527 @@
+"""What upstream's tests pin that needs a database under it: rows, transactions, races.
+
+The table in `tests/upstream.py` says which of upstream's tests each of these stands for.
+"""
+
+import os
+import signal
+import threading
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+from threadbook.application import forget, people
+from threadbook.domain.events import (
+    Cited,
+    ConsolidationRequested,
+    Phase2LeaseClaimed,
+    Stage1LeaseClaimed,
+    Stage1Succeeded,
+    ThreadForgotten,
+    ThreadPolluted,
+)
+from threadbook.domain.refusals import CapReached, CoolingDown, LeaseHeld, UpToDate
+from threadbook.projections import jobs, stage1_outputs
+
+from tests.application.homes import DAY_S, HOUR_S, MOSS, NOON, Session
+from tests.application.steps import Ending, Steps, taught
+
+A, B, C, D = (Session(number=each, ended_at=NOON - (6 + each) * HOUR_S) for each in (1, 2, 3, 4))
+COOLDOWN_S = 6 * HOUR_S
+
+
+@pytest.fixture
+def steps(home):
+    return Steps(home)
+
+
+def made_from(steps, *sessions):
+    """The root was consolidated from these sessions, and has rested since."""
+    steps.meets(*sessions)
+    for each in sessions:
+        steps.reads(each, f"what {each.number} taught")
+    assert steps.consolidates() == "succeeded"
+    steps.home.later(COOLDOWN_S)
+    assert all(steps.is_selected(each) for each in sessions)
+    return steps.home.position
+
+
+# Phase 1.
+
+
+def test_the_scan_limit_counts_threads_that_are_up_to_date(steps):
+    steps.meets(A, B)
+    steps.reads(A, "lesson")
+
+    within_one = steps.phase1(scan_limit=1)
+    within_two = steps.phase1(scan_limit=2)
+
+    assert within_one.claimed == 0
+    assert within_two.claimed == 1
+    claims = [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)]
+    assert claims == [A.id, B.id]
+
+
+def test_blank_texts_are_no_output(steps):
+    steps.meets(A, B, C, D)
+    blank = [("", "words"), ("words", " \t\n"), (" ", "\n")]
+    for session, (raw, summary) in zip((A, B, C), blank, strict=True):
+        claimed = steps.claim(session)
+        found = replace(taught("words"), raw_memory=raw, rollout_summary=summary)
+        assert not steps.record(claimed, found)
+    steps.reads(D, "lesson")
+
+    chosen = steps.chosen(limit=1)
+
+    assert chosen == [D.id]  # Although the other three are newer.
+    assert [steps.output(each) for each in (A, B, C)] == [None] * 3
+    assert [steps.job(each).outcome for each in (A, B, C)] == ["no_output"] * 3
+    assert [e.thread_id for e in steps.home.events(ConsolidationRequested)] == [D.id]
+
+
+def test_no_output_where_none_was_asks_for_nothing(steps):
+    steps.meets(A)
+
+    steps.reads(A)
+
+    assert steps.output(A) is None
+    assert steps.root_job() is None
+    with pytest.raises(UpToDate):
+        steps.claim(A)
+
+
+def test_no_output_that_removes_one_asks_for_phase_2(steps):
+    made_from(steps, A)
+    asked = steps.root_job().input_watermark
+    later = steps.goes_on(A)
+
+    claimed = steps.reads(later)
+
+    assert steps.output(A) is None
+    assert claimed.input_watermark == A.ended_at + 1
+    assert (steps.root_job().status, asked) == ("pending", A.ended_at)
+    assert steps.claim_root().lease.input_watermark == A.ended_at + 1
+
+
+def test_a_success_asks_for_phase_2_in_the_same_transaction(steps):
+    steps.meets(A, B)  # A is the newer one.
+    steps.reads(B, "first")
+    first = steps.root_job()
+
+    steps.reads(A, "second")
+
+    assert (first.status, first.input_watermark) == ("pending", B.ended_at)
+    assert (first.retry_remaining, first.last_success_watermark) == (3, 0)
+    assert steps.claim_root().lease.input_watermark == A.ended_at
+    for success in each_with_its_next(steps.home.log(), Stage1Succeeded):
+        done, asked = success
+        assert isinstance(asked.event, ConsolidationRequested)
+        assert asked.event.thread_id == done.event.thread_id
+
+
+def each_with_its_next(log, kind):
+    return [(one, two) for one, two in pairwise(log) if isinstance(one.event, kind)]
+
+
+def test_ids_cited_in_one_turn_count_once_each(steps):
+    steps.meets(A, B, C)
+    steps.reads(A, "one"), steps.reads(B, "two"), steps.reads(C)
+    asked = steps.root_job().input_watermark
+    steps.home.later(60)
+
+    counted = steps.cited_ids([A.id, A.id, B.id, C.id, "missing"], turn=1)
+    again = steps.cited(A, turn=1)
+    of_the_next_turn = steps.cited(A, turn=2)
+    of_nothing = steps.cited_ids([], turn=3)
+
+    assert (counted, again, of_the_next_turn, of_nothing) == (2, 0, 1, 0)
+    first_turn = steps.home.events(Cited)[:2]
+    assert {each.thread_id: each.usage_count for each in first_turn} == {A.id: 1, B.id: 1}
+    assert {each.at for each in first_turn} == {NOON + 60}
+    assert [(steps.output(x).usage_count, steps.output(x).last_usage) for x in (A, B)] == [
+        (2, NOON + 60),
+        (1, NOON + 60),
+    ]
+    assert steps.root_job().input_watermark == asked  # A use asks for nothing.
+
+
+# What is selected.
+
+
+def test_a_refreshed_output_is_selected_anew_while_the_snapshot_stays(steps):
+    made_from(steps, A)
+    later = steps.goes_on(A)
+
+    steps.reads(later, "the newer")
+
+    assert steps.snapshot() == {A.id: (A.ended_at, 1)}
+    assert steps.is_selected(A)
+    claimed = steps.claim_root()
+    (read,) = claimed.outputs
+    assert (read.rollout_summary, read.updated_at) == ("the newer", A.ended_at + 1)
+    assert steps.publish(claimed) == "succeeded"
+    assert steps.snapshot() == {A.id: (A.ended_at + 1, 1)}
+
+
+def test_an_output_refreshed_during_a_run_is_not_marked_and_is_read_next(steps):
+    steps.meets(A)
+    steps.reads(A, "the older")
+    claimed = steps.claim_root()
+    steps.reads(steps.goes_on(A), "the newer")
+
+    status = steps.publish(claimed)
+
+    assert status == "succeeded"
+    assert steps.snapshot() == {A.id: (A.ended_at, 0)}
+    assert not steps.is_selected(A)
+    steps.home.later(COOLDOWN_S)
+    assert [each.rollout_summary for each in steps.claim_root().outputs] == ["the newer"]
+
+
+def test_what_was_consolidated_before_has_no_better_place(steps):
+    steps.meets(A, B, C)  # A is the newest.
+    for each in (A, B, C):
+        steps.reads(each, "lesson")
+    steps.pollute(B)
+    steps.consolidates()
+    steps.home.memory.set_mode(B.id, "enabled")
+
+    chosen = steps.chosen(limit=2)
+
+    assert steps.snapshot().keys() == {A.id, C.id}
+    assert chosen == [A.id, B.id]
+    assert steps.root_job().last_success_watermark >= A.ended_at
+
+
+def test_pruning_leaves_the_jobs_and_what_is_selected(steps):
+    old = NOON - 31 * DAY_S
+    unused, used, selected, fresh = sessions = [
+        Session(number=each, ended_at=old - each) for each in (1, 2, 3, 4)
+    ]
+    steps.meets(*sessions)
+    steps.home.now = old + 7 * HOUR_S
+    steps.reads(selected, "selected")
+    steps.consolidates()
+    for each in (unused, used, fresh):
+        steps.reads(each, "lesson")
+    steps.home.now = old + 8 * HOUR_S
+    steps.cited(used, turn=1)
+    steps.home.now = NOON - HOUR_S
+    steps.cited(fresh, turn=2)
+    steps.home.now = NOON + 8 * HOUR_S
+    before = [steps.job(each) for each in sessions]
+    asked = steps.root_job()
+
+    none, one, rest = steps.prune(batch=0), steps.prune(batch=1), steps.prune()
+
+    assert (none, one, rest) == (0, 1, 1)
+    assert [steps.output(each) is None for each in sessions] == [True, True, False, False]
+    assert [steps.job(each) for each in sessions] == before
+    assert steps.root_job() == asked
+    with pytest.raises(UpToDate):
+        steps.claim(unused, backfill=True)
+
+
+def test_the_mode_of_an_output_does_not_keep_it_from_pruning(steps):
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    steps.pollute(A)
+    steps.home.now = A.ended_at + 30 * DAY_S
+
+    at_the_cutoff = steps.prune()
+    steps.home.later(1)
+    past_it = steps.prune()
+
+    assert (at_the_cutoff, past_it) == (0, 1)
+
+
+# What asks for phase 2.
+
+
+def test_pollution_of_a_selected_thread_asks_for_phase_2(steps):
+    made_from(steps, A, B)
+    done = steps.root_job()
+    unselected = Session(number=9)
+    steps.meets(unselected)
+    steps.reads(unselected, "lesson")
+    asked = steps.root_job().input_watermark
+
+    first, again = steps.pollute(A), steps.pollute(A)
+    other = steps.pollute(unselected)
+
+    assert (first, again, other) == (True, False, True)
+    assert done.status == "done"
+    job = steps.root_job()
+    assert (job.status, job.input_watermark) == ("pending", max(NOON + COOLDOWN_S, asked + 1))
+    assert steps.output(A) is not None  # The text and its uses stay, and nobody reads them.
+    assert [each.thread_id for each in steps.claim_root().outputs] == [B.id]
+
+
+def test_pollution_during_the_rest_waits_for_its_end_unless_it_is_waived(steps):
+    made_from(steps, A)
+    steps.home.later(-1)
+    steps.pollute(A)
+
+    with pytest.raises(CoolingDown):
+        steps.claim_root()
+    steps.home.later(1)
+
+    assert steps.claim_root().outputs == ()
+
+
+def test_forgetting_a_selected_thread_removes_its_output_and_asks_for_phase_2(steps):
+    made_from(steps, A, B)
+
+    report = forget.forget(steps.around, A.id, reason="person", actor="application")
+    again = forget.forget(steps.around, A.id, reason="person", actor="application")
+
+    assert (report.already, again.already) == (False, True)
+    assert (steps.output(A), steps.job(A)) == (None, None)
+    job = steps.root_job()
+    assert job.status == "pending"
+    assert job.input_watermark >= NOON + COOLDOWN_S
+    assert steps.chosen() == [B.id]
+    assert len(steps.home.events(ThreadForgotten)) == 1
+
+
+def test_forgetting_what_nobody_selected_asks_for_nothing(steps):
+    made_from(steps, B)
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    before = steps.root_job()
+
+    forget.forget(steps.around, A.id, reason="person", actor="application")
+
+    assert steps.output(A) is None
+    assert steps.root_job() == before
+
+
+def test_a_reset_empties_outputs_and_jobs_and_leaves_modes_alone(steps):
+    other = steps.another("w2", version="v2")
+    made_from(steps, A, B)
+    for each in (A, B):
+        other.reads(each, "in the second version")
+    steps.pollute(B)
+    steps.meets(C)
+    held = steps.claim(C)
+
+    steps.reset()
+
+    assert [row.memory_version for row in steps.rows(stage1_outputs, ())] == ["v2", "v2"]
+    assert {row.memory_version for row in steps.rows(jobs, ())} == {"v2"}
+    assert (steps.snapshot(), steps.progress()) == ({}, 0)
+    assert [steps.mode(each) for each in (A, B, C)] == ["enabled", "polluted", "enabled"]
+    assert steps.fails(held) == "failed"  # Its token is dead, and nothing is recorded of it.
+    assert steps.job(C) is None
+    assert steps.claim(A).input_watermark == A.ended_at  # Read anew at once.
+    assert steps.claim_root().lease.input_watermark == 0  # Nor does anything rest.
+
+
+def test_versions_keep_apart_jobs_outputs_and_resets(steps):
+    second = steps.another("w2", version="v2", running_cap=1)
+    steps.meets(A)
+
+    steps.reads(A, "in v1"), second.reads(A, "in v2")
+
+    assert [each.body(each.output(A).rollout_summary_ref) for each in (steps, second)] == [
+        "in v1",
+        "in v2",
+    ]
+    steps.consolidates(), second.consolidates()
+    steps.home.later(COOLDOWN_S)
+    steps.pollute(A)
+    assert [each.root_job().status for each in (steps, second)] == ["pending", "pending"]
+    second.reset()
+    assert (second.output(A), second.job(A), second.root_job()) == (None, None, None)
+    assert steps.output(A) is not None
+    assert steps.progress() == 1
+    forget.forget(steps.around, A.id, reason="person", actor="application")
+    assert (steps.output(A), steps.job(A)) == (None, None)
+
+
+# Together, or not at all.
+
+ACTS = {
+    "pollution": (
+        lambda steps: steps.pollute(A),
+        ["ThreadPolluted", "ConsolidationRequested"],
+    ),
+    "disabling": (
+        lambda steps: people.set_mode(steps.around, A.id, "disabled", actor="application"),
+        ["MemoryModeSet", "ConsolidationRequested"],
+    ),
+    "moving": (
+        lambda steps: people.set_scope(steps.around, A.id, "project:moss-1", actor="application"),
+        ["ConsolidationRequested", "ThreadRescoped", "ConsolidationRequested"],
+    ),
+    "a success": (
+        lambda steps: steps.record(steps.held, taught("more")),
+        ["Stage1Succeeded", "ConsolidationRequested"],
+    ),
+    "no output": (
+        lambda steps: steps.record(steps.held, None),
+        ["Stage1SucceededNoOutput", "ConsolidationRequested"],
+    ),
+    "publishing": (
+        lambda steps: steps.publish(steps.root_held),
+        ["ArtifactsPublished", "Phase2Succeeded"],
+    ),
+    "forgetting": (
+        lambda steps: forget.forget(steps.around, A.id, reason="person", actor="application"),
+        [
+            "ThreadForgotten",
+            "Phase2LeaseReleased",
+            "ArtifactsPublished",
+            "ConsolidationRequested",
+            "BodiesErased",
+        ],
+    ),
+}
+
+
+class Ended(BaseException):
+    """The program's end."""
+
+
+def ended():
+    raise Ended
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_what_commits_together_is_there_whole_or_not_at_all(steps, act):
+    does, expected = ACTS[act]
+    made_from(steps, A, B)
+    steps.pollute(B)
+    steps.held = steps.claim(steps.goes_on(A))
+    steps.root_held = steps.claim_root()
+    before = steps.home.position
+
+    given = steps.around
+    for after in range(len(expected)):
+        steps.around = replace(given, store=Ending(given.store, after=after, end=ended))
+        with pytest.raises(Ended):
+            does(steps)
+        assert steps.home.position == before
+
+    steps.around = given
+    does(steps)
+    recorded = [type(each.event).__name__ for each in steps.home.log(after=before)]
+    assert recorded[: len(expected)] == expected
+    assert steps.store.replay_verify() == []
+
+
+def test_pollution_and_its_request_are_recorded_together(steps):
+    made_from(steps, A)
+    before = steps.home.position
+    dying = replace(steps.around, store=Ending(steps.store, after=1, end=ended))
+
+    with pytest.raises(Ended):
+        people.pollute(dying, A.id, cause="web_search", actor="application")
+    child = os.fork()
+    if child == 0:
+        try:
+            dying = Ending(steps.store, after=1, end=lambda: os.kill(os.getpid(), signal.SIGKILL))
+            people.pollute(
+                replace(steps.around, store=dying), A.id, cause="killed", actor="application"
+            )
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+
+    assert os.WTERMSIG(status) == signal.SIGKILL
+    assert steps.home.position == before
+    assert (steps.mode(A), steps.root_job().status) == ("enabled", "done")
+    assert steps.memory.verify().ok
+    assert steps.pollute(A)
+    assert [type(each.event) for each in steps.home.log(after=before)] == [
+        ThreadPolluted,
+        ConsolidationRequested,
+    ]
+
+
+# Races: each racer has a store object of its own, as a program of its own has.
+
+
+def race(acts):
+    """What each came to, all of them started at one moment."""
+    start = threading.Barrier(len(acts))
+    ends = [None] * len(acts)
+
+    def run(place, act):
+        start.wait(30)
+        try:
+            ends[place] = act()
+        except Exception as error:
+            ends[place] = error
+
+    racers = [threading.Thread(target=run, args=each) for each in enumerate(acts)]
+    for each in racers:
+        each.start()
+    for each in racers:
+        each.join(60)
+    return ends
+
+
+def racers(steps, count, **given):
+    return [steps.another(f"w{place}", **given) for place in range(count)]
+
+
+def test_eight_racing_claims_of_a_root_give_one(steps):
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    workers = racers(steps, 8)
+
+    ends = race([each.claim_root for each in workers])
+
+    losers = [each for each in ends if isinstance(each, Exception)]
+    assert [type(each) for each in losers] == [LeaseHeld] * 7
+    (lease,) = steps.home.events(Phase2LeaseClaimed)
+    assert steps.root_job().ownership_token == lease.ownership_token
+
+
+def test_ten_racing_claims_with_a_cap_of_three_give_three(steps):
+    sessions = [Session(number=each) for each in range(1, 11)]
+    steps.meets(*sessions)
+    workers = racers(steps, 10, running_cap=3)
+
+    ends = race(
+        [
+            lambda worker=worker, session=session: worker.claim(session)
+            for worker, session in zip(workers, sessions, strict=True)
+        ]
+    )
+
+    losers = [each for each in ends if isinstance(each, Exception)]
+    assert [type(each) for each in losers] == [CapReached] * 7
+    assert len(steps.home.events(Stage1LeaseClaimed)) == 3
+
+
+def test_eight_racing_claims_of_a_session_give_one(steps):
+    steps.meets(A)
+    workers = racers(steps, 8)
+
+    ends = race([lambda worker=worker: worker.claim(A) for worker in workers])
+
+    losers = [each for each in ends if isinstance(each, Exception)]
+    assert [type(each) for each in losers] == [LeaseHeld] * 7
+    assert len(steps.home.events(Stage1LeaseClaimed)) == 1
+
+
+def test_readings_that_end_while_the_root_is_claimed_are_all_recorded(steps):
+    sessions = [Session(number=each, cwd=MOSS) for each in range(1, 9)]
+    steps.meets(*sessions)
+    workers = racers(steps, 8)
+    held = [worker.claim(each) for worker, each in zip(workers, sessions, strict=True)]
+    acts = [
+        lambda worker=worker, claimed=claimed: worker.record(claimed, taught("lesson"))
+        for worker, claimed in zip(workers, held, strict=True)
+    ]
+
+    ends = race([*acts, steps.claim_root])
+
+    assert ends[:-1] == [True] * 8
+    asked = [each.input_watermark for each in steps.home.events(ConsolidationRequested)]
+    assert asked == sorted(set(asked))
+    assert len(asked) == 8
+    assert steps.root_job().input_watermark == asked[-1]
+    assert len(steps.rows(stage1_outputs, ())) == 8
