@@ -148,8 +148,6 @@ def test_killed_at_any_point_the_next_run_leaves_no_byte(prepared, tmp_path):
 
     assert reached["killed"] >= 20, reached
     assert reached["before it was asked for"], reached
-    assert reached["before the commit"] >= 0, reached
-    print(reached)
 
 
 @contextmanager
