@@ -4,24 +4,29 @@ What was replaced, pruned or withdrawn stays readable in the past for a while, s
 be explained and undone. Forgetting does not wait for this: it erases at once.
 """
 
+from ..domain import extraction
 from ..domain.events import (
     STORE_STREAM,
     ArtifactsPublished,
     BodiesErased,
     FolderEdited,
+    MemoryModeSet,
     OutputWithdrawn,
     RootRendered,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
     ThreadChanged,
+    ThreadPolluted,
     ThreadRegistered,
     extraction_stream,
 )
 from ..projections import artifacts, stage1_outputs, threads
+from . import state
 from .ports import Recorded, View
 from .surroundings import Surroundings
 
 DAY_MS = 86_400_000
+HISTORY_DAYS = "history_days"
 
 
 def expire(around: Surroundings, *, run_id: str) -> int:
@@ -32,19 +37,24 @@ def expire(around: Surroundings, *, run_id: str) -> int:
         if first is None or first.recorded_at_ms > oldest_ms:
             return 0  # The log is younger than that: nothing can have aged.
         aged = superseded(view, before_ms=oldest_ms)
-        aged |= polluted(view, before_s=oldest_ms // 1000)
-    if not aged:
-        return 0
+        if not aged and not polluted(view, before_s=oldest_ms // 1000):
+            return 0
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        # An output without its words says nothing; were it enabled again, it would be in and empty.
+        for row in polluted(tx, before_s=oldest_ms // 1000):
+            job = state.extraction(tx, row.memory_version, row.thread_id)
+            if not job.selected:  # The folder of a root that failed since may still be made of it.
+                stream = extraction_stream(row.memory_version, row.thread_id)
+                aged |= dict.fromkeys(refs_of(row), stream)
+                tx.append(stream, extraction.withdraw(job, reason=HISTORY_DAYS, now=around.now()))
         gone = {ref: owner for ref, owner in aged.items() if not is_in_use(tx, owner, ref)}
-        gone |= polluted(tx, before_s=oldest_ms // 1000)
         count = tx.erase(refs=gone)
         if count:
             erased = BodiesErased(
                 at=around.now(),
                 owners=tuple(sorted(set(gone.values()))),
                 count=count,
-                reason="history_days",
+                reason=HISTORY_DAYS,
             )
             tx.append(STORE_STREAM, erased)
     return count
@@ -58,9 +68,21 @@ def superseded(view: View, *, before_ms: int) -> dict[str, str]:
     """
     current: dict[tuple[str, str], set[str]] = {}
     ended: dict[str, str] = {}
+    outputs: dict[str, set[str]] = {}  # Thread id -> the streams of its outputs, one a version.
     for recorded in view.events():
         if recorded.recorded_at_ms > before_ms:
             break
+        match recorded.event:
+            case Stage1Succeeded(thread_id=thread_id):
+                outputs.setdefault(thread_id, set()).add(recorded.stream)
+            case ThreadPolluted(thread_id=thread_id):
+                # Its days begin here, whatever takes the output away later.
+                for stream in outputs.get(thread_id, ()):
+                    ended |= dict.fromkeys(current.get((stream, "output"), ()), stream)
+            case MemoryModeSet(thread_id=thread_id):
+                for stream in outputs.get(thread_id, ()):
+                    for ref in current.get((stream, "output"), ()):
+                        ended.pop(ref, None)
         for kind, refs in texts_of(recorded):
             place = recorded.stream, kind
             for ref in current.get(place, set()) - refs:
@@ -69,14 +91,13 @@ def superseded(view: View, *, before_ms: int) -> dict[str, str]:
     return {ref: stream for ref, stream in ended.items() if view.body(ref) is not None}
 
 
-def polluted(view: View, *, before_s: int) -> dict[str, str]:
-    """The texts of outputs whose thread has been polluted for so long. Their rows stay."""
-    found: dict[str, str] = {}
+def polluted(view: View, *, before_s: int) -> list[stage1_outputs.Row]:
+    """The outputs whose thread has been polluted for so long."""
+    found = []
     for row in view.find(stage1_outputs, stage1_outputs.POLLUTED):
         thread = view.rows(threads, (row.thread_id,))
         if thread and (thread[0].mode_changed_at or thread[0].created_at_ms // 1000) <= before_s:
-            stream = extraction_stream(row.memory_version, row.thread_id)
-            found |= {ref: stream for ref in refs_of(row) if view.body(ref) is not None}
+            found.append(row)
     return found
 
 
