@@ -5,12 +5,14 @@ one line on standard error that says what to do; with `--json` it is an object o
 too. A traceback is always our own mistake.
 """
 
+import difflib
+import os
 import sys
 from importlib import import_module
 
 import click
 
-from .common import Context, fail, options
+from .common import Context, fail, for_programs, options
 
 # name -> (module, one line of help): the help of the group must not import every command.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -41,6 +43,15 @@ class Lazy(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            advice = f"did you mean '{near[0]}'?" if near else f"there are {', '.join(COMMANDS)}"
+            context.fail(f"No such command '{args[0]}'; {advice}")
+        return super().resolve_command(context, args)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -60,20 +71,43 @@ def threadbook(context: Context) -> None:
 def main() -> None:
     """The console script."""
     try:
-        threadbook.main(prog_name="threadbook", standalone_mode=False)
-    except click.exceptions.Abort:
-        sys.exit(fail("stopped; nothing was lost, run the same command again", code=1))
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        code = ended()
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone (`| head`). That is no failure of ours.
-        sys.stderr.close()
-        sys.exit(0)
+        discard_output()
+        code = 0
+    except OSError as error:
+        discard_output()
+        click.echo(f"threadbook: the output cannot be written ({error.strerror})", err=True)
+        code = 3
+    sys.exit(code)
+
+
+def ended() -> int:
+    """Run the command that was asked for, and tell what ended it: its exit code."""
+    try:
+        threadbook.main(prog_name="threadbook", standalone_mode=False)
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else 0
+    except click.exceptions.Abort:
+        return fail("stopped; nothing was lost, run the same command again", code=1)
+    except click.ClickException as error:
+        error.show()
+        for_programs(error.format_message())
+        return error.exit_code
     except Exception as error:
         from .failures import told
 
         code = told(error)
         if code is None:
             raise
-        sys.exit(code)
+        return code
+    return 0
+
+
+def discard_output() -> None:
+    """What is still buffered goes nowhere; else Python tries once more when it ends, and tells."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -108,7 +108,11 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def fail(message: str, *, code: int) -> int:
     """Say it once: a line for people, and an object for a program that asked for JSON."""
-    if "--json" in sys.argv[1:]:
-        click.echo(json.dumps({"error": message}, ensure_ascii=False))
+    for_programs(message)
     click.echo(f"threadbook: {message}", err=True)
     return code
+
+
+def for_programs(message: str) -> None:
+    if "--json" in sys.argv[1:]:
+        click.echo(json.dumps({"error": message}, ensure_ascii=False))
