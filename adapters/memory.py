@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 Progress = Callable[[str, int, int], None] | None
 
 
+def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
+    """The home that is meant: the one that was given, as it is, or the user's own."""
+    if home is not None:
+        return Path(home).expanduser()
+    own = default_home()
+    return own.with_name(f"{own.name}-sample") if sample else own
+
+
 class Memory:
     """One home. `Memory.open` makes it."""
 
@@ -76,10 +84,7 @@ class Memory:
         home, on the sessions that come with Threadbook. Raises `SettingsError`, `StoreError`.
         """
         chosen = load(config, flags=settings)
-        if home is None:
-            home = default_home()
-            home = home.with_name(f"{home.name}-sample") if sample else home
-        home = Path(home).expanduser()
+        home = home_of(home, sample=sample)
         store = wiring.open_store(home, clock=clock, create=create, check=check)
         return cls(
             home,

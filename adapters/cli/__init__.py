@@ -90,7 +90,7 @@ def ended() -> int:
         threadbook.main(prog_name="threadbook", standalone_mode=False)
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else 0
-    except click.exceptions.Abort:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         return fail("stopped; nothing was lost, run the same command again", code=1)
     except click.ClickException as error:
         error.show()

@@ -3,8 +3,9 @@
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,11 @@ def command(
     """
     if sample and sessions:
         raise click.UsageError("--sample brings its own sessions; drop --sessions")
-    with stoppable(), context.open(create=True, sample=sample) as memory:
+    with (
+        stoppable(),
+        no_home_made(context, sample=sample) if dry_run else nullcontext(),
+        context.open(create=True, sample=sample) as memory,
+    ):
         with progress(context) as told:
             report = memory.run(
                 sessions=sessions or None,
@@ -76,6 +81,19 @@ def command(
         context.show(msgspec.to_builtins(report), lambda: print_report(report, sample))
     if report.all_failed:
         raise SystemExit(3)
+
+
+@contextmanager
+def no_home_made(context: Context, *, sample: bool) -> Iterator[None]:
+    """A rehearsal before the first run has a home of its own, which is gone when it ends."""
+    from ..memory import home_of
+
+    if home_of(context.home, sample=sample).exists():
+        yield
+        return
+    with TemporaryDirectory(prefix="threadbook-") as nowhere:
+        context.home = Path(nowhere) / "home"
+        yield
 
 
 @contextmanager
