@@ -14,6 +14,7 @@ THREAD = "tests/domain/test_thread.py::"
 PHASE_1_RACE = "tests/properties/test_phase1_lease.py::Phase1LeaseRace::"
 PHASE_2_RACE = "tests/properties/test_phase2_lease.py::Phase2LeaseRace::"
 STORE = "tests/application/test_upstream_store.py::"
+SQL = "tests/projections/test_stage1_outputs.py::"
 SCENARIO = "the differential scenario"
 
 OURS: dict[str, tuple[str, ...]] = {
@@ -27,21 +28,24 @@ OURS: dict[str, tuple[str, ...]] = {
     "stage1_concurrent_claim_for_same_thread_is_conflict_safe": (
         EXTRACTION + "test_of_two_claims_on_one_reading_one_wins_and_the_other_is_told",
         PHASE_1_RACE + "a_lease_never_has_two_holders",
+        STORE + "test_eight_racing_claims_of_a_session_give_one",
     ),
     "stage1_concurrent_claims_respect_running_cap": (
         EXTRACTION + "test_of_two_threads_and_one_slot_one_waits",
         PHASE_1_RACE + "no_more_sessions_are_being_read_than_the_cap",
+        STORE + "test_ten_racing_claims_with_a_cap_of_three_give_three",
     ),
     "claim_stage1_jobs_filters_by_age_idle_and_current_thread": (
         ELIGIBILITY + "test_a_window_of_thirty_days_and_twelve_hours",
         ELIGIBILITY + "test_the_session_that_asks_is_not_idle",
-        ELIGIBILITY + "test_a_scan_takes_the_newest_that_pass_whatever_stands_before_them",
+        STORE + "test_the_gates_come_before_the_scan_limit",
     ),
     "claim_stage1_jobs_bounds_state_scan_before_memory_probes": (
         STORE + "test_the_scan_limit_counts_threads_that_are_up_to_date",
     ),
     "claim_stage1_jobs_skips_threads_with_disabled_memory_mode": (
         ELIGIBILITY + "test_any_mode_but_enabled_is_outside",
+        STORE + "test_a_disabled_thread_is_not_claimed_and_its_peer_is",
     ),
     "clear_memory_data_clears_rows_and_preserves_thread_memory_modes": (
         EXTRACTION + "test_a_reset_ends_the_leases_and_watermarks_of_its_version_only",
@@ -49,16 +53,17 @@ OURS: dict[str, tuple[str, ...]] = {
         STORE + "test_a_reset_empties_outputs_and_jobs_and_leaves_modes_alone",
     ),
     "claim_stage1_jobs_enforces_global_running_cap": (
-        EXTRACTION + "test_a_run_fills_the_slots_that_are_left_and_the_next_one_finds_none",
-        EXTRACTION + "test_the_batch_is_apart_from_the_cap",
+        EXTRACTION + "test_the_cap_counts_the_others",
+        STORE + "test_a_pass_fills_the_slots_that_are_left_and_the_next_finds_none",
     ),
     "claim_stage1_jobs_processes_two_full_batches_across_startup_passes": (
-        EXTRACTION + "test_a_second_run_takes_the_next_full_batch_once_the_first_is_done",
+        STORE + "test_the_next_pass_takes_a_full_batch_once_the_first_is_done",
     ),
     "delete_thread_removes_stage1_output_and_enqueues_phase2_when_selected": (
         EXTRACTION
         + "test_a_forgotten_thread_cannot_be_claimed_and_whoever_reads_it_has_lost_the_lease",
         STORE + "test_forgetting_a_selected_thread_removes_its_output_and_asks_for_phase_2",
+        STORE + "test_forgetting_what_nobody_selected_asks_for_nothing",
     ),
     "mark_stage1_job_succeeded_no_output_skips_phase2_when_output_was_already_absent": (
         EXTRACTION + "test_a_session_that_teaches_nothing_counts_as_read",
@@ -80,23 +85,30 @@ OURS: dict[str, tuple[str, ...]] = {
     "phase2_global_lock_can_be_claimed_after_retry_budget_is_exhausted": (
         CONSOLIDATION + "test_a_root_without_tries_can_still_be_claimed",
     ),
-    "list_stage1_outputs_for_global_returns_latest_outputs": (),
+    "list_stage1_outputs_for_global_returns_latest_outputs": (
+        STORE + "test_what_phase_2_reads_comes_with_its_session_and_without_what_is_not_known",
+    ),
     "list_stage1_outputs_for_global_skips_empty_payloads": (
         STORE + "test_blank_texts_are_no_output",
     ),
     "list_stage1_outputs_for_global_skips_polluted_threads": (
         SELECTION + "test_a_mode_other_than_enabled_is_ranked_by_nobody",
+        SQL + "test_both_ways_to_a_selection_find_the_best_recent_outputs_in_rank_order",
     ),
     "get_phase2_input_selection_returns_current_selected_rows": (
         SELECTION + "test_what_is_chosen_goes_by_thread_id_and_not_by_rank",
         SELECTION + "test_what_was_selected_before_has_no_better_rank",
         CONSOLIDATION + "test_a_success_reaches_as_far_as_what_it_read",
+        STORE + "test_what_was_consolidated_before_has_no_better_place",
+        STORE + "test_what_phase_2_reads_comes_with_its_session_and_without_what_is_not_known",
     ),
     "get_phase2_input_selection_excludes_polluted_previous_selection": (
         SELECTION + "test_a_polluted_thread_is_left_out_although_the_last_success_read_it",
+        STORE + "test_pollution_of_a_selected_thread_asks_for_phase_2",
     ),
     "mark_thread_memory_mode_polluted_enqueues_phase2_for_selected_threads": (
         STORE + "test_pollution_of_a_selected_thread_asks_for_phase_2",
+        STORE + "test_pollution_during_the_rest_waits_for_its_end_unless_it_is_waived",
     ),
     "mark_thread_memory_mode_polluted_enqueues_phase2_when_already_polluted": (
         THREAD + "test_pollution_is_recorded_once",
@@ -109,10 +121,11 @@ OURS: dict[str, tuple[str, ...]] = {
         SELECTION + "test_refreshed_outputs_rank_by_their_new_reading",
     ),
     "mark_global_phase2_job_succeeded_updates_selected_snapshot_timestamp": (
-        SELECTION + "test_a_second_success_moves_the_mark_to_the_newer_reading",
+        STORE + "test_a_refreshed_output_is_selected_anew_while_the_snapshot_stays",
     ),
     "mark_global_phase2_job_succeeded_only_marks_exact_selected_snapshots": (
         SELECTION + "test_a_success_marks_only_what_is_still_what_it_read",
+        STORE + "test_an_output_refreshed_during_a_run_is_not_marked_and_is_read_next",
     ),
     "record_stage1_output_usage_updates_usage_metadata": (
         EXTRACTION + "test_uses_are_counted_and_outlive_a_newer_reading",
@@ -121,9 +134,11 @@ OURS: dict[str, tuple[str, ...]] = {
     ),
     "get_phase2_input_selection_prioritizes_usage_count_then_recent_usage": (
         SELECTION + "test_uses_come_first_then_the_last_use",
+        SQL + "test_both_ways_to_a_selection_find_the_best_recent_outputs_in_rank_order",
     ),
     "get_phase2_input_selection_excludes_stale_used_memories_but_keeps_fresh_never_used": (
         SELECTION + "test_the_last_use_counts_and_not_how_often",
+        SQL + "test_both_ways_to_a_selection_find_the_best_recent_outputs_in_rank_order",
     ),
     "get_phase2_input_selection_prefers_recent_thread_updates_over_recent_generation": (
         SELECTION + "test_when_an_output_was_written_plays_no_part",
@@ -135,6 +150,8 @@ OURS: dict[str, tuple[str, ...]] = {
     ),
     "prune_stage1_outputs_for_retention_respects_batch_limit": (
         SELECTION + "test_pruning_takes_the_oldest_first_and_no_more_than_its_limit",
+        SQL + "test_pruning_takes_the_oldest_first_and_no_more_than_asked",
+        STORE + "test_pruning_leaves_the_jobs_and_what_is_selected",
     ),
     "mark_stage1_job_succeeded_enqueues_global_consolidation": (
         CONSOLIDATION + "test_a_claim_carries_the_newest_watermark_asked_for",
@@ -143,13 +160,15 @@ OURS: dict[str, tuple[str, ...]] = {
     "phase2_global_lock_allows_only_one_fresh_runner": (
         CONSOLIDATION + "test_a_held_lease_refuses_a_second_worker_and_says_when_to_return",
         PHASE_2_RACE + "the_lease_never_has_two_holders",
+        STORE + "test_eight_racing_claims_of_a_root_give_one",
     ),
     "phase2_global_lock_creates_missing_job_row": (
         CONSOLIDATION + "test_a_root_that_nobody_asked_for_can_be_claimed",
-        CONSOLIDATION + "test_a_root_that_nobody_asked_for_has_one_runner_and_rests_as_any_other",
+        STORE + "test_a_root_that_nobody_asked_for_is_claimed_once_and_then_rests",
     ),
     "phase2_global_lock_stale_lease_allows_takeover": (
         CONSOLIDATION + "test_who_took_over_finishes_and_who_was_late_does_not",
+        STORE + "test_who_takes_over_publishes_and_who_was_late_does_not",
     ),
     "enqueue_global_consolidation_keeps_phase2_input_watermark_monotonic": (
         CONSOLIDATION + "test_an_older_request_after_a_success_is_still_news",
@@ -161,8 +180,11 @@ OURS: dict[str, tuple[str, ...]] = {
     ),
     SCENARIO: (
         "tests/domain/test_upstream_scenario.py::test_one_long_run_ends_as_upstreams_does",
+        "tests/application/test_upstream_scenario_store.py"
+        "::test_one_long_run_on_a_store_ends_as_upstreams_does",
         STORE + "test_ten_racing_claims_with_a_cap_of_three_give_three",
         STORE + "test_eight_racing_claims_of_a_root_give_one",
+        STORE + "test_readings_that_end_while_the_root_is_claimed_are_all_recorded",
     ),
 }
 

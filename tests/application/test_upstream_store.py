@@ -20,7 +20,7 @@ from threadbook.domain.events import (
     ThreadForgotten,
     ThreadPolluted,
 )
-from threadbook.domain.refusals import CapReached, CoolingDown, LeaseHeld, UpToDate
+from threadbook.domain.refusals import CapReached, CoolingDown, LeaseHeld, LeaseLost, UpToDate
 from threadbook.projections import jobs, stage1_outputs
 
 from tests.application.homes import DAY_S, HOUR_S, MOSS, NOON, Session
@@ -60,6 +60,74 @@ def test_the_scan_limit_counts_threads_that_are_up_to_date(steps):
     assert within_two.claimed == 1
     claims = [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)]
     assert claims == [A.id, B.id]
+
+
+def test_the_gates_come_before_the_scan_limit(steps):
+    """Five sessions, of which the fourth is the newest that may be read."""
+    young, younger, ready, old = (
+        Session(number=each, ended_at=NOON - ago)
+        for each, ago in enumerate((HOUR_S, 12 * HOUR_S - 60, 12 * HOUR_S + 60, 31 * DAY_S), 1)
+    )
+    disabled = Session(number=8, ended_at=NOON - 12 * HOUR_S, memory_mode="disabled")
+    untyped = Session(number=9, ended_at=NOON - 12 * HOUR_S, says=())
+    executed = Session(number=10, ended_at=NOON - 12 * HOUR_S, source="exec")
+    foreign = Session(number=11, ended_at=NOON - 12 * HOUR_S, source="tracker")
+    steps.meets(young, younger, ready, old, disabled, untyped, executed, foreign)
+
+    report = steps.phase1(scan_limit=1, max_rollout_age_days=30, min_rollout_idle_hours=12)
+
+    assert report.succeeded == 1
+    assert [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)] == [ready.id]
+
+
+def test_a_disabled_thread_is_not_claimed_and_its_peer_is(steps):
+    steps.meets(A, B)
+    steps.home.memory.set_mode(A.id, "disabled")
+
+    report = steps.phase1()
+
+    assert report.succeeded == 1
+    assert [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)] == [B.id]
+
+
+def claims_until_refused(worker, sessions, refusal):
+    """The claims of one pass in order, and how many were refused."""
+    claims, refused = [], 0
+    for session in sessions:
+        try:
+            claims.append(worker.claim(session))
+        except refusal:
+            refused += 1
+    return claims, refused
+
+
+def test_a_pass_fills_the_slots_that_are_left_and_the_next_finds_none(steps):
+    sessions = [Session(number=each) for each in range(1, 81)]
+    steps.meets(*sessions)
+    second = steps.another("w2", running_cap=64)
+    for each in sessions[:10]:
+        steps.claim(each, cap=64)
+
+    claims, waiting = claims_until_refused(second, sessions[10:], CapReached)
+    again = second.phase1(running_cap=64)
+
+    assert (len(claims), waiting) == (54, 16)
+    assert (again.claimed, again.waiting) == (0, 80)
+    assert len(steps.rows(jobs, (jobs.STAGE1,))) == 64
+
+
+def test_the_next_pass_takes_a_full_batch_once_the_first_is_done(steps):
+    sessions = [Session(number=each) for each in range(1, 21)]
+    steps.meets(*sessions)
+    worker = steps.another("w2", running_cap=6)
+
+    first, _ = claims_until_refused(worker, sessions, CapReached)
+    for each in first:
+        worker.record(each, taught("lesson"))
+    second, _ = claims_until_refused(worker, sessions, (CapReached, UpToDate))
+
+    assert [each.thread_id for each in first] == [each.id for each in sessions[:6]]
+    assert [each.thread_id for each in second] == [each.id for each in sessions[6:12]]
 
 
 def test_blank_texts_are_no_output(steps):
@@ -193,6 +261,22 @@ def test_what_was_consolidated_before_has_no_better_place(steps):
     assert steps.root_job().last_success_watermark >= A.ended_at
 
 
+def test_what_phase_2_reads_comes_with_its_session_and_without_what_is_not_known(steps):
+    bare = Session(number=8, cwd=None)
+    on_main = Session(number=9, cwd=MOSS, repository_url="https://git.example/moss.git")
+    steps.meets(bare, on_main)
+    steps.reads(bare, "lesson")
+    claimed = steps.claim(on_main)
+    steps.record(claimed, replace(taught("lesson"), rollout_slug="a-slug"))
+
+    first, second = steps.claim_root().outputs
+
+    assert (first.cwd, first.git_branch, first.rollout_slug) == ("", None, None)
+    assert (second.cwd, second.git_branch, second.rollout_slug) == (MOSS, "main", "a-slug")
+    assert second.rollout_path == str(steps.home.file(on_main))
+    assert second.updated_at == on_main.ended_at
+
+
 def test_pruning_leaves_the_jobs_and_what_is_selected(steps):
     old = NOON - 31 * DAY_S
     unused, used, selected, fresh = sessions = [
@@ -233,6 +317,59 @@ def test_the_mode_of_an_output_does_not_keep_it_from_pruning(steps):
     past_it = steps.prune()
 
     assert (at_the_cutoff, past_it) == (0, 1)
+
+
+# Phase 2's job.
+
+
+def test_a_root_that_nobody_asked_for_is_claimed_once_and_then_rests(steps):
+    other = steps.another("w2")
+
+    claimed = steps.claim_root()
+
+    assert claimed.lease.input_watermark == 0
+    with pytest.raises(LeaseHeld):
+        other.claim_root()
+    assert steps.publish(claimed) == "succeeded"
+    steps.home.later(COOLDOWN_S - 1)
+    with pytest.raises(CoolingDown):
+        other.claim_root()
+    steps.home.later(1)
+    assert other.claim_root().lease.taken_over_from is None
+
+
+def test_who_takes_over_publishes_and_who_was_late_does_not(steps):
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    other = steps.another("w2")
+    late = steps.claim_root()
+    steps.home.later(HOUR_S - 1)
+    with pytest.raises(LeaseHeld):
+        other.claim_root()
+    steps.home.later(1)
+
+    claimed = other.claim_root()
+
+    assert claimed.lease.taken_over_from == late.lease.ownership_token
+    assert claimed.lease.input_watermark == A.ended_at
+    with pytest.raises(LeaseLost):
+        steps.publish(late)
+    assert other.publish(claimed) == "succeeded"
+
+
+def test_a_request_during_a_run_is_still_to_be_answered_after_it(steps):
+    steps.meets(A, B)
+    steps.reads(B, "lesson")
+    claimed = steps.claim_root()
+    steps.reads(A, "lesson")
+
+    during = steps.root_job()
+    steps.publish(claimed)
+
+    assert (during.status, during.lease_until) == ("running", claimed.lease.lease_until)
+    job = steps.root_job()
+    assert job.status == "done"
+    assert job.input_watermark > job.last_success_watermark
 
 
 # What asks for phase 2.
