@@ -1,5 +1,6 @@
 """`threadbook run`: sessions in, memory folders out."""
 
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,17 @@ if TYPE_CHECKING:
     from ...application.reports import RunReport
 
 ALL_OLDER = -1
+WAITING = {
+    "age": "older than the age limit; `threadbook run --backfill` reads them",
+    "idle": "still in use, or left only hours ago; a later run reads them",
+    "running": "another run is reading them",
+    "backoff": "they failed and are tried again later; `threadbook status` says when",
+    "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
+    "source_missing": "their file is not there; what is known of them stays",
+    "phase1_running": "a folder is written when another run has read its last session",
+    "cooldown": "a folder rests after its last consolidation",
+    "inputs_changed": "a folder's sessions kept changing; the next run writes it",
+}
 
 
 class HowMany(click.ParamType[int]):
@@ -78,7 +90,9 @@ def command(
                 dry_run=dry_run,
                 progress=told,
             )
-        context.show(msgspec.to_builtins(report), lambda: print_report(report, sample))
+        context.show(
+            msgspec.to_builtins(report), lambda: print_report(report, memory.home, sample=sample)
+        )
     if report.all_failed:
         raise SystemExit(3)
 
@@ -130,7 +144,7 @@ def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | Non
         yield told
 
 
-def print_report(report: "RunReport", sample: bool) -> None:
+def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     stage1 = report.stage1
     would = "would be " if report.dry_run else ""
     click.echo(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
@@ -156,7 +170,7 @@ def print_report(report: "RunReport", sample: bool) -> None:
             click.echo(f"  your edit was kept: {edit}")
         click.echo(f"  {root.path}")
     for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
-        click.echo(f"{count} waiting: {why}")
+        click.echo(f"{count} waiting: {WAITING.get(why, why)}")
     if not report.sessions:
         click.echo("no sessions here; `threadbook run --sample` shows what it does with some")
     elif not report.phase2 and not report.dry_run:
@@ -164,6 +178,7 @@ def print_report(report: "RunReport", sample: bool) -> None:
     if sample:
         for root in report.phase2:
             print_first_lines(Path(root.path))
+        click.echo(f"\nlook around: threadbook --home {shlex.quote(str(home))} threads")
 
 
 def print_first_lines(root: Path) -> None:

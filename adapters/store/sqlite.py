@@ -29,11 +29,11 @@ from .connections import Connections
 from .errors import (
     StoreDamaged,
     StoreMismatch,
+    StoreUnreadable,
     busy,
     explain_os,
     files_of,
     translated,
-    unreadable,
 )
 from .verify import Difference, Verified, differences, verify_log
 from .views import Follows, LastRow, LogView, PastView, WritingView, decoded
@@ -267,7 +267,9 @@ class SqliteStore:
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:
         if not create and not self.path.exists():
-            raise unreadable(self.path, "there is no store yet; `threadbook run` makes one")
+            raise StoreUnreadable(
+                f"there is no memory in {self.home} yet; `threadbook run` makes one"
+            )
         if self.path.exists() and self._schema_number() != 0:
             return
         make_folder(self.home)
