@@ -2,7 +2,7 @@
 
 A worker's id begins with its machine, because several may share a memory and only this one's
 processes can be looked at. A lock file is 0600 and goes with the worker; one that was left by a
-killed process is nobody's, and goes when somebody asks for it.
+killed process is nobody's, and goes when somebody asks for it or begins to work.
 """
 
 import fcntl
@@ -28,6 +28,8 @@ class Workers:
         path = self.folder / worker_id
         descriptor = locked(path)
         try:
+            for other in list(self.folder.iterdir()):
+                self.is_alive(other.name)  # Asking sweeps away what a killed worker left.
             yield
         finally:
             path.unlink(missing_ok=True)
@@ -43,7 +45,8 @@ class Workers:
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Shared, so that two who ask at once do not take each other for the worker.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         else:

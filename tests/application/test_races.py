@@ -1,0 +1,430 @@
+"""Several processes on one home: nothing is done twice or lost, and nobody is told of locks."""
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+
+import pytest
+from threadbook import Memory
+from threadbook.application.ports import Extracted
+from threadbook.domain.events import (
+    Phase2Failed,
+    Phase2LeaseClaimed,
+    Phase2LeaseReleased,
+    Phase2Succeeded,
+    Stage1Failed,
+    Stage1LeaseClaimed,
+    Stage1LeaseReleased,
+    Stage1Succeeded,
+    Stage1SucceededNoOutput,
+    ThreadForgotten,
+)
+from threadbook.projections import jobs, stage1_outputs
+
+from tests.application.homes import (
+    FERN,
+    FIXTURES,
+    HOUR_S,
+    MOSS,
+    NOON,
+    ROOT,
+    Session,
+    Telling,
+    content,
+    rfc,
+)
+from tests.application.planted import Planted, left_in, said
+from tests.application.processes import Process, cli
+
+chance = random.SystemRandom()
+NOW = "2026-01-01T12:00:00Z"
+WISHES = ("run make lint", "sort imports", "write in past tense", "use two spaces", "say please")
+SESSIONS = [
+    Session(
+        number=10 + at, says=(f"from now on always {wish}",), cwd=(FERN, MOSS, "/srv/reed")[at % 3]
+    )
+    for at, wish in enumerate(WISHES)
+] + [Session(number=20, says=("what is the time?",))]
+
+STAGE1_ENDS = Stage1Succeeded | Stage1SucceededNoOutput | Stage1Failed | Stage1LeaseReleased
+PHASE2_ENDS = Phase2Succeeded | Phase2Failed | Phase2LeaseReleased
+
+
+class Place:
+    """A folder with sessions, a home, and processes on it."""
+
+    def __init__(self, folder, *sessions):
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.home = folder / "home"
+        self.sessions = folder / "sessions"
+        self.sessions.mkdir()
+        self.started = 0
+        self.write(*(sessions or SESSIONS))
+
+    def write(self, *sessions):
+        for each in sessions:
+            (self.sessions / f"rollout-{each.id}.jsonl").write_text(each.text())
+
+    def start(self, command="run", *words):
+        self.started += 1
+        if command == "run":
+            words = ("--sessions", self.sessions, "--json", *words)
+        common = ("--home", self.home, "--now", NOW)
+        return Process(cli, command, *words, *common, output=self.folder / f"out{self.started}")
+
+    def run(self):
+        """One run, alone, to its end: its report."""
+        run = self.start()
+        assert run.ended() == 0, run.said
+        return json.loads(run.said)
+
+    def open(self):
+        return Memory.open(self.home, clock=lambda: float(NOON), create=False)
+
+    def events(self):
+        with self.open() as memory:
+            return [each.event for each in memory.log()]
+
+    def count(self, type_):
+        """How many events of a type the log has, asked as somebody who only looks."""
+        try:
+            db = sqlite3.connect(f"file:{self.home}/threadbook.sqlite?mode=ro", uri=True)
+            try:
+                return db.execute(
+                    "SELECT count(*) FROM events WHERE type = ?", (type_,)
+                ).fetchone()[0]
+            finally:
+                db.close()
+        except sqlite3.OperationalError:
+            return 0  # Not there yet.
+
+
+def ended_well(*processes):
+    for each in processes:
+        assert each.ended() == 0, each.said
+        for word in ("Traceback", "locked", "busy", "write lock"):
+            assert word not in each.said, each.said
+
+
+def walked(events):
+    """Hold each lease of the log against the one before: how many were taken over or lost."""
+    holders = {}
+    lost = 0
+    for event in events:
+        match event:
+            case Stage1LeaseClaimed():
+                job = "stage1", event.memory_version, event.thread_id
+            case Phase2LeaseClaimed():
+                job = "phase2", event.memory_version, event.scope
+            case (
+                Stage1Succeeded()
+                | Stage1SucceededNoOutput()
+                | Stage1Failed()
+                | Stage1LeaseReleased()
+            ):
+                job = "stage1", event.memory_version, event.thread_id
+            case Phase2Succeeded() | Phase2Failed() | Phase2LeaseReleased():
+                job = "phase2", event.memory_version, event.scope
+            case ThreadForgotten(thread_id=thread_id):
+                holders = {job: who for job, who in holders.items() if job[2] != thread_id}
+                continue
+            case _:
+                continue
+        if isinstance(event, Stage1LeaseClaimed | Phase2LeaseClaimed):
+            assert event.taken_over_from == holders.get(job), f"two at {job}"
+            lost += event.taken_over_from is not None
+            holders[job] = event.ownership_token
+        else:
+            assert holders.pop(job, None) == event.ownership_token, f"{event} had no lease"
+            lost += isinstance(event, Stage1LeaseReleased | Phase2LeaseReleased)
+    assert not holders, "a lease was left behind"
+    return lost
+
+
+def readings(events):
+    """How often each (session, watermark) was read to its end."""
+    return Counter(
+        (event.thread_id, event.input_watermark)
+        for event in events
+        if isinstance(event, Stage1Succeeded | Stage1SucceededNoOutput)
+    )
+
+
+def assert_complete(place, sessions, *, gone=()):
+    """Everything was read once, every output is in its folder, and the log is sound."""
+    events = place.events()
+    walked(events)
+    expected = {(each.id, each.ended_at): 1 for each in sessions if each.id not in gone}
+    found = {key: count for key, count in readings(events).items() if key[0] not in gone}
+    assert found == expected
+    with place.open() as memory:
+        assert memory.verify().ok
+        assert memory.replay_verify() == []
+        with memory.store.reading() as view:
+            assert not [job for job in view.rows(jobs, ()) if job.status != "done"]
+            outputs = view.rows(stage1_outputs, ())
+            by_scope = defaultdict(list)
+            for output in outputs:
+                if output.memory_mode == "enabled":
+                    by_scope[output.scope].append(output.thread_id)
+        selected = {line.thread_id for line in memory.threads() if line.selected}
+    assert selected == {thread for ids in by_scope.values() for thread in ids}
+    for scope, ids in by_scope.items():
+        files = content(place.home / "memories" / "v1" / scope.replace(":", "-"))
+        assert all(thread in files["raw_memories.md"] for thread in ids)
+        assert all(thread in files["MEMORY.md"] for thread in ids)
+        assert len([path for path in files if path.startswith("rollout_summaries/")]) == len(ids)
+    assert list((place.home / "workers").iterdir()) == []
+    return outputs
+
+
+# Runs at once.
+
+
+@pytest.mark.parametrize(("processes", "times"), [(2, 20), (4, 4)])
+def test_runs_at_once_read_every_session_once_and_leave_every_output(tmp_path, processes, times):
+    shared = 0
+    for at in range(times):
+        place = Place(tmp_path / str(at))
+
+        runs = [place.start() for _ in range(processes)]
+
+        ended_well(*runs)
+        outputs = assert_complete(place, SESSIONS)
+        assert len(outputs) == len(WISHES)
+        reports = [json.loads(each.said) for each in runs]
+        read = [report["stage1"]["succeeded"] for report in reports]
+        assert sum(read) == len(WISHES)
+        shared += sum(1 for each in read if each) > 1
+    assert shared, "they never met"
+
+
+def test_two_programs_started_by_a_shell_do_the_same(tmp_path):
+    place = Place(tmp_path)
+    start = [sys.executable, "-c", "from threadbook.adapters.cli import main; main()"]
+    words = ["run", "--home", place.home, "--now", NOW, "--sessions", place.sessions]
+
+    runs = [
+        subprocess.Popen(
+            [*start, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(2)
+    ]
+
+    for run in runs:
+        out, err = run.communicate(timeout=60)
+        assert (run.returncode, err) == (0, ""), err
+        assert "6 sessions found" in out
+    assert_complete(place, SESSIONS)
+
+
+def cite(place, ids):
+    with place.open() as memory:
+        for turn in range(3):
+            print(memory.cited(ids, "session", turn))
+
+
+def test_forgetting_pollution_and_citations_race_with_runs(tmp_path):
+    lost, polluted = Planted(), SESSIONS[0]
+    for at in range(5):
+        place = Place(tmp_path / str(at), lost, *SESSIONS[:3])
+        place.run()
+        place.write(*SESSIONS[3:])
+
+        acts = [
+            place.start(),
+            place.start("forget", "thread", lost.id, "--yes"),
+            place.start("pollute", polluted.id, "--yes"),
+            Process(cite, place, [lost.id, SESSIONS[1].id], output=place.folder / "cited"),
+            place.start(),
+        ]
+
+        ended_well(*acts)
+        place.run()
+        outputs = assert_complete(place, SESSIONS, gone={lost.id})
+        assert left_in(place.home) == []
+        modes = {output.thread_id: (output.memory_mode, output.usage_count) for output in outputs}
+        assert modes[polluted.id] == ("polluted", 0)
+        assert modes[SESSIONS[1].id] == ("enabled", 3)
+        assert lost.id not in modes
+
+
+# One of them is killed, or told to stop.
+
+
+def test_after_a_kill_one_more_run_completes_everything(tmp_path):
+    killed, taken = 0, 0
+    steps = (
+        "thread.registered",
+        "stage1.lease_claimed",
+        "stage1.succeeded",
+        "phase2.lease_claimed",
+    )
+    steps += ("phase2.artifacts_published", "phase2.root_rendered")
+    for at in range(12):
+        place = Place(tmp_path / str(at))
+        victim, other = place.start(), place.start()
+        step, many = steps[at % len(steps)], chance.randrange(1, 4)
+        until = time.monotonic() + 60
+        while place.count(step) < many and not victim.has_ended() and time.monotonic() < until:
+            pass
+
+        victim.send(signal.SIGKILL)
+
+        killed += victim.ended() == -signal.SIGKILL
+        ended_well(other)
+        place.run()
+        events = place.events()
+        taken += walked(events)
+        assert_complete(place, SESSIONS)
+    assert killed >= 6, "they had ended before"
+    assert taken, "no kill met a lease"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
+    stopped = released = 0
+    steps = ("stage1.lease_claimed", "stage1.succeeded", "phase2.lease_claimed", "phase2.succeeded")
+    for at in range(8):
+        place = Place(tmp_path / str(at))
+        run = place.start()
+        while place.count(steps[at % 4]) < 1 + at // 4 and not run.has_ended():
+            pass
+
+        run.send(number)
+
+        if run.ended():
+            stopped += 1
+            assert run.code == 1, run.said
+            assert "Traceback" not in run.said
+            assert "stopped; nothing was lost" in run.said
+        events = place.events()
+        released += walked(events)
+        with place.open() as memory, memory.store.reading() as view:
+            assert not [job for job in view.rows(jobs, ()) if job.status == "running"]
+        report = place.run()
+        assert report["waiting"] == {}
+        assert_complete(place, SESSIONS)
+    assert stopped >= 4
+    assert released
+
+
+# Others that hold the file.
+
+
+def holder(place, mode, seconds):
+    script = FIXTURES / "open" / "sqlite_lock_holder.py"
+    words = [
+        sys.executable,
+        script,
+        place.home / "threadbook.sqlite",
+        mode,
+        "--seconds",
+        str(seconds),
+    ]
+    held = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    if mode != "flap":
+        assert held.stdout.readline() == f"holding {mode}\n"
+    return held
+
+
+@pytest.mark.parametrize("mode", ["write", "flap", "read", "exclusive"])
+def test_a_run_outlasts_another_program_that_holds_the_file(tmp_path, mode):
+    place = Place(tmp_path, *SESSIONS[:2])
+    place.run()
+    place.write(*SESSIONS)
+    held = holder(place, mode, 1)
+
+    run = place.start()
+    look = place.start("status", "--json")
+    began = time.monotonic()
+    ended_well(look)
+    looked_s = time.monotonic() - began
+    ended_well(run)
+
+    assert held.wait(timeout=30) == 0
+    held.stdout.close()
+    assert looked_s < 1
+    assert_complete(place, SESSIONS)
+    if mode == "read":
+        place.run()
+        log_ahead = place.home / "threadbook.sqlite-wal"
+        assert not log_ahead.exists() or log_ahead.stat().st_size < 1 << 22
+
+
+# A session that is still being written.
+
+
+def writer(home, *words):
+    script = FIXTURES / "open" / "concurrent_writer.py"
+    out = home.sessions / "live.jsonl"
+    return subprocess.Popen(
+        [sys.executable, script, "--out", out, "--delay", "0.03", *words],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+LIVE = "019c0000-0000-7000-8000-000000000050"
+
+
+def remember(header, items):
+    told = "\n".join(item.text for item in items if hasattr(item, "text"))
+    return Extracted(raw_memory=told, rollout_summary=told, rollout_slug=None)
+
+
+def heard(home):
+    with home.memory.store.reading() as view:
+        [output] = view.rows(stage1_outputs, (LIVE,))
+        return view.body(output.raw_memory_ref).splitlines()
+
+
+def lines(count):
+    return [f"LIVE-{k} \U0001f33f 고사리" for k in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(("words", "count"), [((), 12), (("--kill-at", "8"), 7)])
+def test_a_session_still_being_written_is_read_once_when_it_rests(home, words, count):
+    home.now = time.time()
+    live = writer(home, "--records", "12", *words)
+    polls = 0
+    while live.poll() is None:
+        report = home.run_with(extractor=Telling(**{LIVE: remember}))
+        assert report.stage1.claimed == 0
+        assert report.skipped_lines == {}
+        polls += 1
+    live.stdout.close()
+    assert polls > 3
+
+    home.later(7 * HOUR_S).run_with(extractor=Telling(**{LIVE: remember}))
+    home.later(7 * HOUR_S).run_with(extractor=Telling(**{LIVE: remember}))
+
+    assert heard(home) == lines(count)
+    assert list(readings(home.events(Stage1Succeeded)).values()) == [1]
+
+
+def test_a_session_that_is_read_while_it_is_written_is_read_to_its_end_and_no_state_twice(home):
+    home.now = time.time() + 7 * HOUR_S
+    live = writer(home, "--records", "12")
+    while live.poll() is None:
+        report = home.run_with(extractor=Telling(**{LIVE: remember}))
+        assert report.skipped_lines == {}
+        if home.outputs():
+            assert heard(home) == lines(len(heard(home)))
+    live.stdout.close()
+    # A session is known by the second of its last record: what goes on in it later is a new one.
+    with (home.sessions / "live.jsonl").open("a") as file:
+        record = {"timestamp": rfc(time.time() + 5), "type": "response_item"}
+        file.write(json.dumps(record | {"payload": said("LIVE-13 \U0001f33f 고사리")}) + "\n")
+
+    home.run_with(extractor=Telling(**{LIVE: remember}))
+
+    assert set(readings(home.events(Stage1Succeeded)).values()) == {1}
+    assert home.run_with(extractor=Telling(**{LIVE: remember})).stage1.claimed == 0
+    assert heard(home) == lines(13)
