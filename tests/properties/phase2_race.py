@@ -37,6 +37,9 @@ class Phase2Race(RuleBasedStateMachine):
         self.last_read = dict.fromkeys(WORKERS, self.stream.read())
         self.token = dict.fromkeys(WORKERS, "never claimed")
 
+    def logs_of_roots(self):
+        return [self.stream.events]
+
     def attempt(self, worker, command, **arguments):
         read = self.last_read[worker]
         try:

@@ -1,4 +1,7 @@
-"""Whatever two workers do, a session is read by one of them at a time, and few are at once."""
+"""Whatever two workers do, a session is read by one of them at a time, and few are at once.
+
+`Phase1Lease` states it over `log`, wherever that was recorded.
+"""
 
 from hypothesis import settings
 from hypothesis.stateful import invariant
@@ -9,17 +12,19 @@ from threadbook.domain.events import (
     Stage1LeaseReleased,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
+    StoreReset,
+    ThreadForgotten,
 )
 
 from tests.properties.phase1_race import CAP, Phase1Race
 
 
-class Phase1LeaseRace(Phase1Race):
+class Phase1Lease:
     @invariant()
     def a_lease_never_has_two_holders(self):
         held = {}
         for event in self.log:
-            thread = event.thread_id
+            thread = getattr(event, "thread_id", None)
             match event:
                 case Stage1LeaseClaimed(at=at, ownership_token=token, lease_until=until):
                     if thread in held:
@@ -33,7 +38,11 @@ class Phase1LeaseRace(Phase1Race):
                     | Stage1Failed(ownership_token=token)
                     | Stage1LeaseReleased(ownership_token=token)
                 ):
-                    assert token == held.pop(thread)[0], "finished by somebody else"
+                    assert token == held.pop(thread, (None,))[0], "finished by somebody else"
+                case ThreadForgotten():
+                    held.pop(thread, None)
+                case StoreReset():
+                    held.clear()
                 case OutputWithdrawn():
                     pass
 
@@ -48,6 +57,8 @@ class Phase1LeaseRace(Phase1Race):
                     assert len(fresh) <= CAP, "one too many"
                 case OutputWithdrawn():
                     pass
+                case StoreReset():
+                    held_until.clear()
                 case _:
                     held_until.pop(event.thread_id, None)
 
@@ -64,6 +75,10 @@ class Phase1LeaseRace(Phase1Race):
                     last[thread] = event
                 case Stage1LeaseClaimed(thread_id=thread):
                     last[thread] = event
+
+
+class Phase1LeaseRace(Phase1Lease, Phase1Race):
+    pass
 
 
 TestPhase1LeaseRace = Phase1LeaseRace.TestCase

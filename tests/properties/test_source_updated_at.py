@@ -6,12 +6,14 @@ from threadbook.domain.events import (
     OutputWithdrawn,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
+    StoreReset,
+    ThreadForgotten,
 )
 
 from tests.properties.phase1_race import Phase1Race
 
 
-class SourceUpdatedAt(Phase1Race):
+class SourceUpdatedAt:
     @invariant()
     def source_updated_at_never_falls(self):
         live = {}
@@ -28,7 +30,15 @@ class SourceUpdatedAt(Phase1Race):
                 case OutputWithdrawn(thread_id=thread):
                     assert thread in live, "nothing was there to withdraw"
                     del live[thread]
+                case ThreadForgotten(thread_id=thread):
+                    live.pop(thread, None)
+                case StoreReset():
+                    live.clear()
 
 
-TestSourceUpdatedAt = SourceUpdatedAt.TestCase
+class SourceUpdatedAtRace(SourceUpdatedAt, Phase1Race):
+    pass
+
+
+TestSourceUpdatedAt = SourceUpdatedAtRace.TestCase
 TestSourceUpdatedAt.settings = settings(max_examples=150, deadline=None)
