@@ -5,6 +5,7 @@ the bridges of virtual machines (9p, drvfs: Windows drives under WSL) give neith
 without a word; they are refused before anything is written.
 """
 
+import os
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -52,12 +53,17 @@ REFUSED = {
 def refuse_network(home: Path, mounts: str | None = None) -> None:
     """Raise `StoreUnreadable` where `home` lies on one; `mounts` is the system's table as text."""
     table = mount_table() if mounts is None else mounts
-    kind = file_system_of(home.absolute() if mounts is not None else home.resolve(), table)
+    kind = file_system_of(home.absolute() if mounts is not None else real(home), table)
     if kind in REFUSED:
         raise StoreUnreadable(
             f"{home} lies on a {kind} file system, where SQLite's locks do not hold;"
             " choose a folder on a local disk with --home (under WSL: inside the Linux home)"
         )
+
+
+def real(home: Path) -> Path:
+    """Without links. A loop of them, on which `resolve` gives up, is told when it is opened."""
+    return Path(os.path.realpath(home))
 
 
 def file_system_of(path: Path, table: str) -> str | None:
