@@ -20,3 +20,14 @@ canonical = Encoder().encode
 
 def link(previous: bytes, columns: Columns) -> bytes:
     return sha256(previous + canonical(columns)).digest()
+
+
+def fits(previous: object, columns: Columns, stored: object) -> bool:
+    """Whether a row read from the disk is the one sealed behind `previous`. In a damaged file any
+    column can hold a value of another type, or text that is none: such a row fits nowhere."""
+    if type(previous) is not bytes or type(stored) is not bytes:
+        return False
+    try:
+        return link(previous, columns) == stored
+    except UnicodeEncodeError:
+        return False

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from . import dialect
-from .errors import StoreError, unreadable
+from .errors import StoreError, damaged_file, unreadable
 
 INHERITED: list[sqlite3.Connection] = []  # Kept for ever: closing them would drop foreign locks.
 
@@ -119,6 +119,10 @@ def open_connection(path: Path, *, timeout_s: float) -> sqlite3.Connection:
                     f"this SQLite ({sqlite3.sqlite_version}) refuses {pragma} = {value}, without"
                     " which erased text would stay on the disk; use a Python with a full SQLite"
                 )
+    except UnicodeDecodeError as error:
+        # The tables' definitions are struck, and SQLite's message quotes bytes that are no text.
+        close(db)
+        raise damaged_file(path, "its list of tables is no text") from error
     except BaseException:
         close(db)
         raise

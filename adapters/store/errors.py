@@ -49,10 +49,7 @@ def explain(error: sqlite3.Error, path: Path, holder: Callable[[], str] = lambda
         case sqlite3.SQLITE_IOERR if code in WRITING_FAILED:
             return full(path)
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_FORMAT:
-            return StoreDamaged(
-                f"{path} is damaged ({error}); nothing was changed: keep a copy of the folder,"
-                " and restore the file from a backup"
-            )
+            return damaged_file(path, str(error))
         case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_READONLY:
             return unreadable(path, str(error))
         case sqlite3.SQLITE_IOERR:
@@ -76,6 +73,13 @@ WRITING_FAILED = {
     sqlite3.SQLITE_IOERR_SHMSIZE,
     sqlite3.SQLITE_IOERR_SHMMAP,
 }
+
+
+def damaged_file(path: Path, why: str) -> StoreDamaged:
+    return StoreDamaged(
+        f"{path} is damaged ({why}); nothing was changed: keep a copy of the folder,"
+        " and restore the file from a backup"
+    )
 
 
 def busy(path: Path, holder: str) -> StoreBusy:

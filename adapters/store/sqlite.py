@@ -36,12 +36,13 @@ from .errors import (
     translated,
 )
 from .verify import Difference, Verified, differences, verify_log
-from .views import Follows, LastRow, LogView, PastView, WritingView, decoded
+from .views import Follows, LastRow, LogView, PastView, WritingView, damaged, decoded
 
 FILE = "threadbook.sqlite"
 FAILED = "verify-failed"  # Stands in the home while the log is known to be damaged.
 WAIT_S = 10.0
 TRUNCATE_WAIT_S = 0.2
+LAST = 2**63 - 1  # Of the positions that SQLite can issue.
 
 
 class SqliteStore:
@@ -116,7 +117,7 @@ class SqliteStore:
             readers.registered(self.home, what),
         ):
             db.execute(dialect.BEGIN_READING)
-            yield LogView(db, self.codec, *self._end(db))
+            yield LogView(db, self.codec, *end_of(db))
 
     @contextmanager
     def writing(self, *, actor: str, run_id: str | None = None) -> Iterator[Writing]:
@@ -127,13 +128,7 @@ class SqliteStore:
     def at(self, position: int) -> Iterator[View]:
         """The log only grows, so a past needs no transaction, and holds up no erasure."""
         with translated(self.path, self._writer), self._connections.one() as db:
-            found = db.execute(
-                "SELECT position, recorded_at_ms FROM events WHERE position <= ?"
-                " ORDER BY position DESC LIMIT 1",
-                (position,),
-            ).fetchone()
-            position, recorded_at_ms = found or (0, 0)
-            view = PastView(db, self.codec, position, recorded_at_ms, self._folded)
+            view = PastView(db, self.codec, *end_of(db, until=position), self._folded)
             try:
                 yield view
             finally:
@@ -143,14 +138,10 @@ class SqliteStore:
         """The newest position recorded not later than this; 0 before the first."""
         at_ms = int(time_s * 1000)
         with translated(self.path, self._writer), self._connections.one() as db:
-            low, high = 0, self._end(db)[0]
+            low, high = 0, end_of(db)[0]
             while low < high:  # Recorded times never fall, so halving finds it.
                 middle = (low + high + 1) // 2
-                (recorded_at_ms,) = db.execute(
-                    "SELECT recorded_at_ms FROM events WHERE position <= ?"
-                    " ORDER BY position DESC LIMIT 1",
-                    (middle,),
-                ).fetchone() or (0,)
+                _, recorded_at_ms = end_of(db, until=middle)
                 low, high = (middle, high) if recorded_at_ms <= at_ms else (low, middle - 1)
             return low
 
@@ -185,7 +176,7 @@ class SqliteStore:
             readers.registered(self.home, "replay --verify"),
         ):
             db.execute(dialect.BEGIN_READING)
-            memory = self._folded(decoded(db, self.codec, self._end(db)[0]))
+            memory = self._folded(decoded(db, self.codec, end_of(db)[0]))
             try:
                 return differences(self.projections, stored=db, replayed=memory)
             finally:
@@ -281,7 +272,7 @@ class SqliteStore:
                 return  # Somebody else was first.
             with self._connections.one() as db:
                 for pragma in dialect.ON_CREATION:
-                    db.execute(pragma).fetchall()
+                    patiently(db, pragma, self._wait_s)
                 db.execute(dialect.BEGIN_WRITING)
                 for statement in dialect.LOG:
                     db.execute(statement)
@@ -311,6 +302,7 @@ class SqliteStore:
     def _schema_number(self) -> int:
         """0 for an empty file. Another program's file, or a newer program's, is refused."""
         with self._connections.one() as db:
+            db.execute(dialect.BEGIN_READING)  # All three before it was made, or all three after.
             (number,) = db.execute("PRAGMA user_version").fetchone()
             (application,) = db.execute("PRAGMA application_id").fetchone()
             (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -344,7 +336,7 @@ class SqliteStore:
                     else f"{self.path} keeps real time; leave out --now, or use another --home"
                 )
             if check:
-                position, _ = self._end(db)
+                position, _ = end_of(db)
                 if known is not None and known.position > position:
                     raise cut(self.path, known.position, position)
             stored = db.execute("SELECT value FROM meta WHERE key = 'projections'").fetchone()
@@ -381,12 +373,6 @@ class SqliteStore:
             write(projection, rows, memory)
         memory.execute("COMMIT")
         return memory
-
-    def _end(self, db: sqlite3.Connection) -> tuple[int, int]:
-        found = db.execute(
-            "SELECT position, recorded_at_ms FROM events ORDER BY position DESC LIMIT 1"
-        ).fetchone()
-        return found or (0, 0)
 
     def _hold_against_head(self, db: sqlite3.Connection, last: LastRow) -> None:
         with files_of(self.home / head.NAME):
@@ -427,7 +413,8 @@ class SqliteStore:
         if found.ok:
             mark.unlink(missing_ok=True)
             return
-        with mark.open("wb") as file:
+        opened = os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(opened, "wb") as file:
             file.write(msgspec.json.encode(found) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -458,6 +445,21 @@ class Turn:
         finally:
             self._holder = None
             self._lock.release()
+
+
+def end_of(db: sqlite3.Connection, *, until: int = LAST) -> tuple[int, int]:
+    """The newest position not behind `until`, and when it was recorded; zeros where there is none.
+
+    It is the way to every view, so that a time that is none is found here and not in a sum."""
+    found = db.execute(
+        "SELECT position, recorded_at_ms FROM events WHERE position <= ?"
+        " ORDER BY position DESC LIMIT 1",
+        (until,),
+    ).fetchone()
+    position, recorded_at_ms = found or (0, 0)
+    if type(recorded_at_ms) is not int:
+        raise damaged(position, "has no time")
+    return position, recorded_at_ms
 
 
 def followers(projections: Sequence[ModuleType]) -> Follows:
@@ -493,6 +495,20 @@ def creating(home: Path, wait_s: float, path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(file)
+
+
+def patiently(db: sqlite3.Connection, pragma: str, wait_s: float) -> None:
+    """Turn the file to WAL although somebody looks at it: SQLite itself would not wait for them."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            db.execute(pragma).fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def sync_folder(folder: Path) -> None:

@@ -74,6 +74,8 @@ class Walk:
         for row in rows:
             columns, stored = row[:8], row[8]
             position = columns[0]
+            if type(stored) is not bytes:
+                stored = b""  # The column was struck: no chain of ours, and no start of another.
             if position <= self.last:  # Before the first: no row of ours was ever there.
                 self.suspects.append(Suspect(position, columns, stored))
                 continue
@@ -86,7 +88,7 @@ class Walk:
             except UnicodeEncodeError:
                 linked = b""
             if linked != stored and previous is not None:
-                if instead is None or link_or_none(instead, columns) != stored:
+                if instead is None or not chain.fits(instead, columns, stored):
                     self.suspects.append(Suspect(position, columns, stored))
                 instead = linked
             else:
@@ -98,7 +100,7 @@ class Walk:
                 self.rewritten = self.known is not None and stored != self.known.chain
             decode = decoders.get(columns[3])
             if decode is None:
-                self.unknown[columns[3]] += 1
+                self.unknown[in_print(columns[3])] += 1
                 continue
             try:
                 decode(columns[7])
@@ -184,11 +186,9 @@ def rows_of(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
     return db.execute(f"SELECT {chain.COLUMNS}, chain FROM events ORDER BY position")
 
 
-def link_or_none(previous: bytes, columns: chain.Columns) -> bytes | None:
-    try:
-        return chain.link(previous, columns)
-    except UnicodeEncodeError:  # Bytes that never were text: no row of ours.
-        return None
+def in_print(type_: object) -> str:
+    """A type as it stands in a report; a struck row's may be no text at all."""
+    return str(type_).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def really_touched(suspects: Sequence[Suspect]) -> list[Suspect]:
@@ -199,7 +199,7 @@ def really_touched(suspects: Sequence[Suspect]) -> list[Suspect]:
     touched = [
         suspect
         for suspect in suspects
-        if not any(link_or_none(c, suspect.columns) == suspect.stored for c in elsewhere)
+        if not any(chain.fits(c, suspect.columns, suspect.stored) for c in elsewhere)
     ]
     return touched or list(suspects)
 
@@ -216,7 +216,7 @@ def differences(
                 continue
         try:
             found += row_differences(projection, stored, replayed)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, TypeError) as error:  # Keys of different types have no order.
             found.append(table_differs(projection, f"its table cannot be read ({error})"))
     return found
 

@@ -230,7 +230,7 @@ class LastRow:
             raise damaged(self.position + 1, "is gone")
         if len(rows) > 1 and rows[1][0] != self.position - 1:
             raise damaged(self.position - 1, "is gone")
-        if rows and chain.link(before, rows[0][:8]) != self.chain:
+        if rows and not chain.fits(before, rows[0][:8], self.chain):
             raise damaged(self.position, "is not what was recorded")
 
 
@@ -240,7 +240,7 @@ def check_link(db: sqlite3.Connection, position: int) -> None:
         (position - 1, position),
     ).fetchall()
     before = rows[0][8] if len(rows) > 1 else chain.START
-    if len(rows) != min(position, 2) or chain.link(before, rows[-1][:8]) != rows[-1][8]:
+    if len(rows) != min(position, 2) or not chain.fits(before, rows[-1][:8], rows[-1][8]):
         raise damaged(position, "is not what was recorded")
 
 
