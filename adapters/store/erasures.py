@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from .files import sync_folder
 from .readers import Holder
 
 NAME = "erasures.log"
@@ -62,14 +63,17 @@ class ActsWritten:
     def __init__(self, home: Path, lines: Iterable[Act]) -> None:
         text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
         self.file = os.open(home / NAME, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self.size_before = os.fstat(self.file).st_size
         try:
-            self.size_before = os.fstat(self.file).st_size
             if self.size_before and os.pread(self.file, 1, self.size_before - 1) != b"\n":
                 text = b"\n" + text  # A crash cut the last line off; it must not spoil this one.
-            os.write(self.file, text)
+            while text:  # A disk that is about to be full takes a part, and says no the next time.
+                text = text[os.write(self.file, text) :]
             os.fsync(self.file)
+            if not self.size_before:
+                sync_folder(home)  # A new file's name has to outlive a power cut, too.
         except BaseException:
-            os.close(self.file)
+            self.withdraw()
             raise
 
     def keep(self) -> None:

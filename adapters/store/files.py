@@ -6,6 +6,7 @@ without a word; they are refused before anything is written.
 """
 
 import os
+import os
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -107,3 +108,11 @@ def mount_table() -> str:
         return listed.stdout
     except OSError:
         return ""
+
+
+def sync_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -418,7 +418,7 @@ class SqliteStore:
             file.write(msgspec.json.encode(found) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        sync_folder(self.home)
+        files.sync_folder(self.home)
 
     def _writer(self) -> str:
         return readers.writing_now(self.path)
@@ -509,14 +509,6 @@ def patiently(db: sqlite3.Connection, pragma: str, wait_s: float) -> None:
             if not is_busy or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-
-
-def sync_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def cut(path: Path, known: int, found: int) -> StoreDamaged:

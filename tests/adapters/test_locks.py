@@ -234,6 +234,27 @@ append(store)
         assert view.value("SELECT count(*) FROM bodies") == 0
 
 
+def test_a_line_of_the_erasures_for_which_there_is_no_room_leaves_none_of_its_bytes(home):
+    script = """
+import resource
+from threadbook.adapters.store.erasures import Act, ActsWritten
+home.mkdir()
+kept = ActsWritten(home, [Act(act="forget", kind="thread", id="t1", position=1)])
+kept.keep()
+size = (home / "erasures.log").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, size + 10))
+try:
+    ActsWritten(home, [Act(act="forget", kind="thread", id="t2", position=2)])
+except OSError:
+    print("refused")
+print((home / "erasures.log").stat().st_size - size)
+"""
+
+    said = ended(process(script, home))
+
+    assert said == ["refused", "0"]
+
+
 def test_a_database_at_its_limit_of_pages_is_full_and_still_sound(home):
     store = open_store(home)
     with store._connections.one() as db:
