@@ -6,7 +6,6 @@ without a word; they are refused before anything is written.
 """
 
 import os
-import os
 import sys
 from pathlib import Path, PurePosixPath
 
