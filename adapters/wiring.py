@@ -159,8 +159,11 @@ class LateConsolidator:
         return OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
 
 
-def inspect_rollout(file: Path, *, now: float | None) -> dict[str, Any]:
-    """One session file as it is read, for `inspect rollout`. Raises `RolloutError`."""
+def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:
+    """One session file as it is read, for `inspect rollout`. Raises `RolloutError`.
+
+    The scope is the one it would have in `home`, which need not be there.
+    """
     from ..application.explain import moment
     from ..domain.scope import scope_of
     from . import places, rollouts
@@ -174,7 +177,7 @@ def inspect_rollout(file: Path, *, now: float | None) -> dict[str, Any]:
         repository_url=header.repository_url,
         root=seen.root,
         remote=seen.remote,
-        machine_id="",
+        machine_id=machine(home) if (home / "machine").exists() else "",
     )
     return {
         "thread": {

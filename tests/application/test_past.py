@@ -190,7 +190,7 @@ def test_keys_of_inspect_rollout(name):
     if name in ("history.jsonl", "session_index.jsonl"):
         pytest.skip("these are not sessions")
 
-    told = inspect_rollout(ROLLOUTS / name, now=None)
+    told = inspect_rollout(ROLLOUTS / name, home=ROLLOUTS, now=None)
 
     assert set(told) >= {
         "thread",
@@ -219,7 +219,7 @@ def test_inspect_names_each_bad_line(tmp_path):
     lines = A.text().splitlines()
     path.write_text("\n".join([lines[0], "{broken", *lines[1:]]) + "\n")
 
-    told = inspect_rollout(path, now=None)
+    told = inspect_rollout(path, home=path.parent, now=None)
 
     (bad,) = told["bad_lines"]
     assert set(bad) == {"line", "offset", "reason"}
