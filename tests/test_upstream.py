@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.upstream import DEPARTURES, IN_THE_STORE, OURS, SCENARIO, STORE
+from tests.upstream import BESIDE, DEPARTURES, IN_THE_STORE, OURS, SCENARIO, STORE
 
 ROOT = Path(__file__).parents[1]
 SECTIONS = {str(number) for number in range(1, 12)}
@@ -31,7 +31,8 @@ def test_all_39_tests_and_the_scenario_are_listed():
 
 
 @pytest.mark.parametrize(
-    "node", sorted({node for nodes in OURS.values() for node in nodes} - IN_THE_STORE)
+    "node",
+    sorted({node for nodes in (OURS | BESIDE).values() for node in nodes} - IN_THE_STORE),
 )
 def test_every_test_that_is_named_exists(node):
     path, _, name = node.partition("::")

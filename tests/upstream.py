@@ -188,6 +188,94 @@ OURS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# What else upstream's layer promises: its tests beside those 39 that bear on memory, and what it
+# does without a test of its own. The names of the second kind are ours.
+LEASES = "tests/application/test_leases.py::"
+FORGETTING = "tests/application/test_forgetting.py::"
+BESIDE: dict[str, tuple[str, ...]] = {
+    "versions_isolate_jobs_outputs_and_reset_without_losing_threads": (
+        STORE + "test_versions_keep_apart_jobs_outputs_and_resets",
+        STORE + "test_a_reset_empties_outputs_and_jobs_and_leaves_modes_alone",
+        FORGETTING + "test_it_goes_from_every_version_and_from_every_root",
+    ),
+    "polluting_v2_thread_enqueues_v2_forgetting": (
+        STORE + "test_versions_keep_apart_jobs_outputs_and_resets",
+    ),
+    "upsert_thread_keeps_creation_memory_mode_for_existing_rows": (
+        THREAD + "test_creation_mode_is_kept_by_later_readings",
+        "tests/application/test_ingest.py"
+        "::test_new_sessions_are_disabled_where_the_setting_says_so_and_old_ones_stay",
+    ),
+    "apply_rollout_items_restores_memory_mode_from_session_meta": (
+        THREAD + "test_a_transcript_that_says_it_is_polluted_pollutes_its_thread",
+    ),
+    "delete_thread_cleans_associated_state": (
+        FORGETTING + "test_an_id_that_was_never_seen_can_be_forgotten_before_its_session_turns_up",
+        FORGETTING + "test_forgetting_twice_is_forgetting_once",
+    ),
+    "delete_thread_keeps_retry_graph_on_cleanup_failure": (
+        FORGETTING + "test_a_folder_that_cannot_be_written_is_told_and_the_next_run_finishes",
+        "tests/application/test_forgetting_killed.py"
+        "::test_killed_at_any_point_the_next_run_leaves_no_byte",
+    ),
+    "apply_rollout_items_preserves_existing_git_branch_and_fills_missing_git_fields": (
+        THREAD + "test_an_existing_branch_is_kept_and_a_missing_one_is_filled",
+    ),
+    "heartbeat": (CONSOLIDATION + "test_a_lease_that_ran_out_is_renewed_if_nobody_took_it",),
+    "lease_until == now": (
+        EXTRACTION + "test_a_fresh_lease_refuses_a_second_worker_until_the_second_it_ends",
+        CONSOLIDATION + "test_a_lease_is_free_from_the_moment_it_expires",
+    ),
+    "retry_at == now": (
+        EXTRACTION + "test_a_bad_reply_waits_an_hour_and_spends_a_try",
+        CONSOLIDATION + "test_a_failure_waits_to_the_second",
+    ),
+    "finished_at == now - 6 h": (
+        CONSOLIDATION + "test_a_success_rests_six_hours_to_the_second",
+        STORE + "test_a_root_that_nobody_asked_for_is_claimed_once_and_then_rests",
+    ),
+    "recency == cutoff": (
+        SELECTION + "test_the_cutoff_itself_is_selectable_and_the_second_before_it_is_prunable",
+        STORE + "test_the_mode_of_an_output_does_not_keep_it_from_pruning",
+    ),
+    "a late end after expiry without theft": (
+        EXTRACTION + "test_a_lease_that_ran_out_is_still_good_until_somebody_takes_it_over",
+        STORE + "test_who_is_late_and_was_not_taken_over_still_ends_its_work",
+    ),
+    "a success for an older reading": (
+        EXTRACTION + "test_an_equal_or_newer_reading_replaces_the_output",
+    ),
+    "a request during a run": (
+        STORE + "test_a_request_during_a_run_is_still_to_be_answered_after_it",
+    ),
+    "a request lifts a failure's wait": (
+        CONSOLIDATION + "test_a_request_lifts_the_wait_of_a_failure_and_brings_the_tries_back",
+    ),
+    "an archived thread stays selected": (
+        ELIGIBILITY + "test_an_archived_session_is_not_read_but_its_output_stays_selectable",
+    ),
+    "ties in the order of threads": (
+        STORE + "test_of_equally_recent_sessions_the_greater_id_comes_first",
+    ),
+    "malformed rows": (
+        "tests/adapters/test_store.py"
+        "::test_an_event_that_should_be_readable_and_is_not_stops_whoever_decides_on_it",
+    ),
+    "deletion while it is read": (
+        FORGETTING + "test_forgetting_while_it_is_being_read_discards_the_reading",
+    ),
+    "clear while jobs run": (
+        STORE + "test_a_reset_empties_outputs_and_jobs_and_leaves_modes_alone",
+    ),
+    "polluting while it is read": (
+        LEASES + "test_the_mode_that_counts_is_the_one_when_the_reading_ends",
+    ),
+    "more than a page of 512": (
+        SELECTION + "test_more_outputs_than_one_page_of_codex_are_ranked_as_one",
+    ),
+    "max_unused_days = 0": (SELECTION + "test_no_days_at_all_keep_only_what_is_from_this_second",),
+}
+
 # Name -> (section of the design, what differs).
 DEPARTURES: dict[str, tuple[str, str]] = {
     "stage1_running_stale_can_be_stolen_but_fresh_running_is_skipped": (
@@ -262,5 +350,5 @@ DEPARTURES: dict[str, tuple[str, str]] = {
 }
 
 IN_THE_STORE: frozenset[str] = frozenset(
-    node for nodes in OURS.values() for node in nodes if node.startswith(STORE)
+    node for nodes in (*OURS.values(), *BESIDE.values()) for node in nodes if node.startswith(STORE)
 )

@@ -80,6 +80,44 @@ def test_the_gates_come_before_the_scan_limit(steps):
     assert [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)] == [ready.id]
 
 
+def test_of_equally_recent_sessions_the_greater_id_comes_first(steps):
+    steps.meets(*[Session(number=each) for each in (1, 3, 2)])
+
+    steps.phase1(scan_limit=2)
+
+    claims = [each.thread_id for each in steps.home.events(Stage1LeaseClaimed)]
+    assert claims == [Session(number=each).id for each in (3, 2)]
+
+
+def test_who_is_late_and_was_not_taken_over_still_ends_its_work(steps):
+    steps.meets(A)
+    claimed = steps.claim(A)
+    steps.home.later(9 * HOUR_S)
+
+    assert steps.record(claimed, taught("late"))
+
+    held = steps.claim_root()
+    steps.home.later(9 * HOUR_S)
+    steps.renew_root(held.lease.ownership_token)
+    with pytest.raises(LeaseHeld):
+        steps.another("w2").claim_root()
+    assert steps.publish(held) == "succeeded"
+
+
+def test_who_follows_a_dead_worker_takes_its_slot(steps):
+    steps.meets(A)
+    dead = steps.claim(A)
+    second = steps.another("w2", running_cap=1)
+    second.around = replace(second.around, is_alive=lambda worker: worker != "w1")
+
+    claimed = second.claim(A)
+
+    assert claimed.taken_over_from == dead.ownership_token
+    assert claimed.retry_remaining == 2
+    with pytest.raises(LeaseLost):
+        steps.record(dead, taught("late"))
+
+
 def test_a_disabled_thread_is_not_claimed_and_its_peer_is(steps):
     steps.meets(A, B)
     steps.home.memory.set_mode(A.id, "disabled")
