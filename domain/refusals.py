@@ -133,7 +133,8 @@ class BadScope(Refused):
     def __init__(self, text: str) -> None:
         super().__init__(
             f"{text!r} is no scope; use global, user or project:<name>,"
-            " where the name has only letters, digits, '.', '_' and '-'"
+            " where the name has only small letters, digits, '.', '_' and '-',"
+            " does not end in .edits, and is not longer than a file's name may be"
         )
 
 

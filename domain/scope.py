@@ -29,7 +29,8 @@ SCOPE = re.compile(r"global|user|project:\w(?:[\w.-]*[\w-])?")
 HOME = re.compile(
     r"(?:wsl:[^/]+)?/(?:root|var/root|(?:home|Users)(?:/[^/]+)?)|[a-z]:/users(?:/[^/]+)?"
 )
-NAME_CHARS_MAX = 40
+NAME_CHARS_MAX = 40  # Of what is taken from a folder or remote.
+NAME_BYTES_MAX = 200  # Of what a person writes: a file system takes 255, lock and edits need some.
 
 
 def scope_of(
@@ -76,8 +77,7 @@ def project(path: str, *, identity: str) -> str:
 
 def slug(text: str) -> str:
     """What a person recognises of a name, in characters that every file system takes."""
-    plain = unicodedata.normalize("NFC", text.casefold())
-    return re.sub(r"[^\w.-]+", "-", plain)[:NAME_CHARS_MAX].strip(".-") or "project"
+    return re.sub(r"[^\w.-]+", "-", folded(text))[:NAME_CHARS_MAX].strip(".-") or "project"
 
 
 def place_key(path: str | None) -> str | None:
@@ -132,10 +132,16 @@ def has_root(scope: str) -> bool:
 
 
 def checked(text: str) -> str:
-    """A scope that a person wrote."""
-    if not SCOPE.fullmatch(text):
+    """A scope that a person wrote. Each is a folder, so two must not be one where case and accents
+    do not tell names apart, nor one be the folder in which another's edits are kept."""
+    fits = len(text.encode("utf-8", "replace")) <= NAME_BYTES_MAX and text == folded(text)
+    if not fits or not SCOPE.fullmatch(text) or text.endswith(".edits"):
         raise BadScope(text)
     return text
+
+
+def folded(text: str) -> str:
+    return unicodedata.normalize("NFC", text.casefold())
 
 
 def folder_name(scope: str) -> str:

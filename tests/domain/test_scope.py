@@ -154,12 +154,26 @@ def test_quarantine_and_user_have_no_folder():
     ]
 
 
-@pytest.mark.parametrize("text", ["global", "user", "project:fern-0a1b2c3d"])
+@pytest.mark.parametrize("text", ["global", "user", "project:fern-0a1b2c3d", "project:f\u00e9e"])
 def test_a_scope_that_a_person_may_set(text):
     assert checked(text) == text
 
 
-@pytest.mark.parametrize("text", ["", "quarantine:t1", "project:", "project:../x", "project:a."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "quarantine:t1",
+        "project:",
+        "project:../x",
+        "project:a.",
+        "project:Fern",  # On a Mac the folder of `project:fern`.
+        "project:fe\u0301e",  # There the folder of `project:f\u00e9e`, too.
+        "project:fern.edits",  # Where the edits of `project:fern` are kept.
+        f"project:{'a' * 200}",
+        "project:\ud800",
+    ],
+)
 def test_a_scope_that_no_person_may_set(text):
     with pytest.raises(BadScope):
         checked(text)
