@@ -66,7 +66,10 @@ class SqliteStore:
         self._connections = Connections(self.path, timeout_s=wait_s)
         self._follows = followers(self.projections)
         self._turn = Turn()
+        # Named once: every block asks for them, and joining a path costs as much as a SELECT.
         self._failed = str(home / FAILED)
+        self._head = home / head.NAME
+        self._acts = home / erasures.NAME
 
     @classmethod
     def open(
@@ -148,7 +151,7 @@ class SqliteStore:
     # Checking and repairing.
 
     def head(self) -> head.Head | None:
-        with files_of(self.home / head.NAME):
+        with files_of(self._head):
             return head.read(self.home)
 
     def verify(self) -> Verified:
@@ -203,7 +206,7 @@ class SqliteStore:
 
     def erasures(self) -> dict[tuple[str, str], erasures.Act]:
         """The last recorded act on each forgotten (kind, id), also of a log that was cut since."""
-        with files_of(self.home / erasures.NAME):
+        with files_of(self._acts):
             return erasures.acts(self.home)
 
     # Inside.
@@ -238,7 +241,7 @@ class SqliteStore:
     def _commit(self, db: sqlite3.Connection, view: WritingView) -> None:
         view.before_commit()
         pending = erasures.any_pending(db) is not None
-        with files_of(self.home / erasures.NAME):
+        with files_of(self._acts):
             written = erasures.ActsWritten(self.home, view.acts) if view.acts else None
         try:
             db.execute("COMMIT")
@@ -375,7 +378,7 @@ class SqliteStore:
         return memory
 
     def _hold_against_head(self, db: sqlite3.Connection, last: LastRow) -> None:
-        with files_of(self.home / head.NAME):
+        with files_of(self._head):
             known = head.glance(self.home)
         if known is not None and known.position == last.position and known.chain == last.chain:
             return  # As after every write that ended; a torn glance is not equal by chance.
