@@ -25,8 +25,9 @@ BLOCK_HEADINGS = (
     "## Failures and how to do differently",
 )
 
-_TASK = re.compile(r"^## Task (\d+): .*, (?:success|partial|fail|uncertain)$")
-_MARKS = re.compile(r"(?<= )(?:\[Task \d+\])+$")
+# A number has a bound, because Python refuses to read one of thousands of digits.
+_TASK = re.compile(r"^## Task (\d{1,9}): .*, (?:success|partial|fail|uncertain)$")
+_MARKS = re.compile(r"(?<= )(?:\[Task \d{1,9}\])+$")
 _NUMBER = re.compile(r"\d+")
 
 

@@ -218,7 +218,7 @@ def parsed_source(source: str) -> str | None:
         return source or None
     try:
         parsed = msgspec.json.decode(source)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     custom = parsed.get("custom")
     return custom if isinstance(custom, str) else None

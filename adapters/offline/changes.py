@@ -88,8 +88,8 @@ def _shown_lines(call: Call) -> dict[str, Lines | None]:
     if text.lstrip().startswith("{"):
         try:
             fields = json.loads(text)
-        except ValueError:
-            return {}  # Not JSON after all: the call counts, its lines stay unknown.
+        except (ValueError, RecursionError):
+            return {}  # No JSON, or nested beyond reason: the call counts, its lines stay unknown.
     if isinstance(fields, dict):
         patches = [v for v in fields.values() if isinstance(v, str) and "*** Begin Patch" in v]
         if not patches:

@@ -116,3 +116,11 @@ def test_each_broken_promise_is_named(name, old, new, problem):
 )
 def test_a_bullet_cites_what_it_ends_with(line, tasks):
     assert cited_tasks(line) == tasks
+
+
+def test_a_task_number_of_thousands_of_digits_is_no_task():
+    number = "9" * 5_000
+
+    found = problems({**GOOD, "MEMORY.md": MEMORY.replace("Task 1]", f"Task {number}]")})
+
+    assert found == ["MEMORY.md:14: a statement names no task"]

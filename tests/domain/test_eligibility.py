@@ -67,6 +67,7 @@ def test_any_mode_but_enabled_is_outside(mode):
         ({"source": '{ "custom" : "chatgpt" }'}, True),
         ({"source": '{"custom":"cli2"}'}, False),
         ({"source": "tracker"}, False),
+        ({"source": '{"custom":' + "[" * 9_000 + "]" * 9_000 + "}"}, True),
         ({"source": ""}, True),
         ({"source": "exec", "kind": "exec"}, False),
         ({"source": '{"subagent":"review"}', "kind": "subagent"}, False),

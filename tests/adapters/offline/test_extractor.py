@@ -78,6 +78,15 @@ def test_passing_commands_alone_teach_nothing():
     assert extract(session) is None
 
 
+def test_arguments_nested_beyond_reason_are_a_change_whose_lines_are_unknown():
+    nested = '{"x":' + "[" * 100_000 + "]" * 100_000 + "}"
+    session = Session().typed("Mend the parser.").edits("a.py", arguments=nested)
+
+    found = extract(session)
+
+    assert "a.py" in found.raw_memory
+
+
 def test_a_probe_that_found_nothing_teaches_nothing():
     session = Session().typed("is foo used").runs("rg foo", 1).runs("ls old", 2)
 
