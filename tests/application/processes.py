@@ -19,6 +19,7 @@ class Process:
     def __init__(self, what: Callable[..., object], *args: object, output: Path) -> None:
         self.output = output
         self.code: int | None = None
+        output.touch(mode=0o600)
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()

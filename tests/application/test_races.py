@@ -205,6 +205,39 @@ def test_runs_at_once_read_every_session_once_and_leave_every_output(tmp_path, p
     assert shared, "they never met"
 
 
+def test_a_home_is_made_although_somebody_still_holds_the_empty_file(tmp_path):
+    place = Place(tmp_path)
+    place.home.mkdir()
+    held = holder(place, "write", 0.4)  # As one does that was killed a moment ago.
+
+    run = place.start()
+
+    ended_well(run)
+    assert held.wait(timeout=30) == 0
+    held.stdout.close()
+    assert_complete(place, SESSIONS)
+
+
+def test_a_home_opens_for_all_although_whoever_made_it_was_killed(tmp_path):
+    def make(home):
+        Memory.open(home, clock=lambda: float(NOON)).close()
+
+    for at in range(15):
+        home = tmp_path / str(at)
+        making = [Process(make, home, output=tmp_path / f"{at}-{each}") for each in range(4)]
+        until = time.monotonic() + chance.uniform(0, 0.02)
+        while time.monotonic() < until:
+            pass
+
+        making[0].send(signal.SIGKILL)
+
+        making[0].ended()
+        ended_well(*making[1:])
+        with Memory.open(home, clock=lambda: float(NOON)) as memory:
+            assert memory.verify().ok
+            assert [each.type for each in memory.log()] == ["store.opened"]
+
+
 def test_two_programs_started_by_a_shell_do_the_same(tmp_path):
     place = Place(tmp_path)
     start = [sys.executable, "-c", "from threadbook.adapters.cli import main; main()"]
