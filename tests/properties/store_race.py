@@ -99,6 +99,7 @@ class StoreRace(RuleBasedStateMachine):
             number: Session(number=number, cwd=MOSS if number == 3 else FERN) for number in NUMBERS
         }
         self.position = 0
+        self.everything = []
         self.log = []
         self.roots = defaultdict(list)
         self.by_a_person = set()
@@ -153,6 +154,7 @@ class StoreRace(RuleBasedStateMachine):
         """Read what was recorded since."""
         for recorded in self.home.log(after=self.position):
             self.position, event = recorded.position, recorded.event
+            self.everything.append(event)
             if isinstance(event, ConsolidationEvent):
                 self.roots[event.scope].append(event)
             if isinstance(event, PHASE_1):

@@ -1,7 +1,7 @@
 """What was promised of the races holds over what a real store recorded.
 
 The promises are those of the other files here: one holder a lease in both phases, watermarks that
-never fall, readings that never get older. Beside them stand the two that need rows.
+never fall, readings that never get older. Beside them stand those that need rows.
 """
 
 from hypothesis import event as reached
@@ -16,7 +16,7 @@ from threadbook.domain.events import (
     ThreadForgotten,
 )
 from threadbook.domain.selection import cutoff_at
-from threadbook.projections import jobs, stage1_outputs
+from threadbook.projections import jobs, stage1_outputs, threads
 
 from tests.application.conftest import nobodys_settings  # noqa: F401
 from tests.properties.store_race import UNUSED_DAYS, StoreRace
@@ -64,8 +64,8 @@ class SelectedOrPrunable:
     def selected_by_the_log(self):
         """Whose output a root's last success read and still is there, by the events alone."""
         selected = {}
-        for recorded in self.home.log():
-            match recorded.event:
+        for event in self.everything:
+            match event:
                 case Phase2Succeeded(scope=scope, selected=read):
                     selected[scope] = {each.thread_id for each in read if each.matched}
                 case (
@@ -73,7 +73,7 @@ class SelectedOrPrunable:
                     | Stage1SucceededNoOutput(thread_id=gone, output_removed=True)
                     | ThreadForgotten(thread_id=gone)
                 ):
-                    if isinstance(recorded.event, OutputWithdrawn):
+                    if isinstance(event, OutputWithdrawn):
                         assert all(gone not in each for each in selected.values()), "pruned"
                     for each in selected.values():
                         each.discard(gone)
@@ -94,6 +94,16 @@ class Owned:
                 assert job.lease_until is None
 
 
+class Follows:
+    @invariant()
+    def an_output_has_the_mode_and_the_scope_of_its_thread(self):
+        steps = self.steps["w1"]
+        with steps.store.reading() as view:
+            for output in view.rows(stage1_outputs, ()):
+                (thread,) = view.rows(threads, (output.thread_id,))
+                assert (output.memory_mode, output.scope) == (thread.mode, thread.scope)
+
+
 class OnAStore(
     Phase1Lease,
     Phase2Lease,
@@ -102,10 +112,11 @@ class OnAStore(
     SourceUpdatedAt,
     SelectedOrPrunable,
     Owned,
+    Follows,
     StoreRace,
 ):
     pass
 
 
 TestOnAStore = OnAStore.TestCase
-TestOnAStore.settings = settings(max_examples=120, stateful_step_count=30, deadline=None)
+TestOnAStore.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
