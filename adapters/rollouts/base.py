@@ -130,8 +130,9 @@ def is_archived(path: Path) -> bool:
     return "archived_sessions" in path.parts[:-1]
 
 
+# Up to the last character of the line that is no blank: a lazy match would try each blank in turn.
 _PATCH_LINE = re.compile(
-    r"^\*\*\* (Add File|Update File|Delete File|Move to): (.+?)\s*$", re.MULTILINE
+    r"^\*\*\* (Add File|Update File|Delete File|Move to): (.*\S)", re.MULTILINE
 )
 
 

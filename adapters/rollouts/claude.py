@@ -68,7 +68,7 @@ _REASON = re.compile(
     re.IGNORECASE,
 )
 # The program's own advice to the model behind a person's reason.
-_AFTER_REASON = re.compile(r"\n+Note: The user's next message may contain.*\Z", re.DOTALL)
+_AFTER_REASON = re.compile(r"\nNote: The user's next message may contain.*\Z", re.DOTALL)
 _GENERATION = 250_000
 _REFUSED_RESULT = "User rejected tool use"
 
