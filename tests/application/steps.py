@@ -133,6 +133,12 @@ class Steps:
         self.record(claimed, None if text is None else taught(text))
         return claimed
 
+    def finishes(self, claimed) -> str:
+        """Read it to its end as a run does; the name of the count that it adds to."""
+        with self.store.reading() as view:
+            (thread,) = view.rows(threads, (claimed.thread_id,))
+        return phase1.one(self.around, claimed, thread, run_id="r", backfill=False)
+
     def fails(self, claimed, kind="bad_reply", *, retry_after_s=None) -> str:
         around = replace(self.around, extractor=failing(kind, retry_after_s))
         with self.store.reading() as view:
@@ -165,6 +171,11 @@ class Steps:
     def fails_root(self, claimed, root: Root | None = None) -> None:
         error = ConsolidationFailed("failed_agent")
         phase2.fail(self.around, root or self.root, claimed, error, run_id="r")
+
+    def gives_root_back(self, claimed, root: Root | None = None) -> None:
+        token, now = claimed.lease.ownership_token, self.around.now()
+        with self.store.writing(actor="pipeline") as tx:
+            phase2.give_back(tx, root or self.root, token, reason="stopped", now=now)
 
     def renew_root(self, ownership_token: str):
         with self.store.writing(actor="pipeline") as tx:

@@ -11,10 +11,13 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 from threadbook.application import forget, people
+from threadbook.application.roots import Root
 from threadbook.domain.events import (
+    ArtifactsPublished,
     Cited,
     ConsolidationRequested,
     Phase2LeaseClaimed,
+    Phase2LeaseReleased,
     Stage1LeaseClaimed,
     Stage1Succeeded,
     ThreadForgotten,
@@ -114,8 +117,9 @@ def test_who_follows_a_dead_worker_takes_its_slot(steps):
 
     assert claimed.taken_over_from == dead.ownership_token
     assert claimed.retry_remaining == 2
-    with pytest.raises(LeaseLost):
-        steps.record(dead, taught("late"))
+    assert steps.finishes(dead) == "failed"
+    assert steps.output(A) is None
+    assert second.finishes(claimed) == "succeeded"
 
 
 def test_a_disabled_thread_is_not_claimed_and_its_peer_is(steps):
@@ -393,6 +397,74 @@ def test_who_takes_over_publishes_and_who_was_late_does_not(steps):
     with pytest.raises(LeaseLost):
         steps.publish(late)
     assert other.publish(claimed) == "succeeded"
+
+
+LEFT = {
+    "polluted": lambda steps: steps.pollute(A),
+    "disabled": lambda steps: people.set_mode(steps.around, A.id, "disabled", actor="application"),
+    "taught nothing more": lambda steps: steps.reads(steps.goes_on(A)),
+}
+
+
+@pytest.mark.parametrize("leaves", LEFT.values(), ids=LEFT.keys())
+def test_nothing_is_published_of_a_session_that_left_meanwhile(steps, leaves):
+    steps.meets(A, B)
+    steps.reads(A, "one"), steps.reads(B, "two")
+    claimed = steps.claim_root()
+    leaves(steps)
+
+    status = steps.publish(claimed)
+
+    assert status == "inputs_changed"
+    assert steps.home.events(ArtifactsPublished) == []
+    assert steps.snapshot() == {}
+    job = steps.root_job()
+    assert (job.status, job.lease_until, job.retry_remaining) == ("pending", None, 3)
+    assert [each.thread_id for each in steps.claim_root().outputs] == [B.id]
+
+
+def test_nothing_is_published_of_a_session_that_moved_to_another_project(home):
+    steps = Steps(home, scope="project")
+    steps.meets(A, B)
+    steps.reads(A, "one"), steps.reads(B, "two")
+    root = Root(memory_version="v1", scope=home.scope_of(A))
+    claimed = steps.claim_root(root)
+    people.set_scope(steps.around, A.id, "project:moss-1", actor="application")
+
+    assert steps.publish(claimed, root) == "inputs_changed"
+
+    assert [each.thread_id for each in steps.claim_root(root).outputs] == [B.id]
+
+
+def test_who_was_late_is_told_of_the_lease_before_anything_else(steps):
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    late = steps.claim_root()
+    steps.home.later(HOUR_S)
+    steps.another("w2").claim_root()
+    steps.pollute(A)
+    before = steps.home.position
+
+    with pytest.raises(LeaseLost):
+        steps.publish(late)
+    steps.fails_root(late)
+    steps.gives_root_back(late)
+
+    assert steps.home.position == before
+
+
+def test_a_lease_that_is_given_back_can_be_claimed_at_once_and_costs_no_try(steps):
+    steps.meets(A)
+    steps.reads(A, "lesson")
+    held = steps.claim_root()
+
+    steps.gives_root_back(held)
+    steps.gives_root_back(held)
+
+    job = steps.root_job()
+    assert (job.status, job.retry_remaining) == ("pending", 3)
+    assert len(steps.home.events(Phase2LeaseReleased)) == 1
+    assert steps.claim_root().lease.taken_over_from is None
 
 
 def test_a_request_during_a_run_is_still_to_be_answered_after_it(steps):

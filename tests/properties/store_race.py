@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from msgspec.structs import replace
 from threadbook import Memory
-from threadbook.application import forget, people, phase2, startup
+from threadbook.application import forget, people, startup
 from threadbook.application.roots import Root
 from threadbook.domain.consolidation import COOLDOWN_S
 from threadbook.domain.events import (
@@ -241,10 +241,7 @@ class StoreRace(RuleBasedStateMachine):
         elif how == "fail":
             self.attempt("fail a root", steps.fails_root, claimed, root)
         else:
-            token = claimed.lease.ownership_token
-            with steps.store.writing(actor="pipeline") as tx:
-                phase2.give_back(tx, root, token, reason="stopped", now=steps.around.now())
-            self.follow()
+            self.attempt("give a root back", steps.gives_root_back, claimed, root)
 
     # Time.
 

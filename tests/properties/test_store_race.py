@@ -9,11 +9,15 @@ from hypothesis import settings
 from hypothesis.stateful import invariant
 from threadbook.application.phase2 import chosen
 from threadbook.domain.events import (
+    MemoryModeSet,
     OutputWithdrawn,
     Phase2Succeeded,
     Stage1SucceededNoOutput,
     StoreReset,
     ThreadForgotten,
+    ThreadPolluted,
+    ThreadRegistered,
+    ThreadRescoped,
 )
 from threadbook.domain.selection import cutoff_at
 from threadbook.projections import jobs, stage1_outputs, threads
@@ -82,6 +86,30 @@ class SelectedOrPrunable:
         return set().union(*selected.values())
 
 
+class Published:
+    """Nothing is published of a thread that is forgotten, not enabled, or of another root."""
+
+    @invariant()
+    def a_success_rests_on_threads_that_are_enabled_and_of_its_root(self):
+        mode, scope_of = {}, {}
+        for event in self.everything:
+            match event:
+                case ThreadRegistered(thread_id=thread, mode=now, scope=scope):
+                    mode[thread], scope_of[thread] = now, scope
+                case MemoryModeSet(thread_id=thread, mode=now):
+                    mode[thread] = now
+                case ThreadPolluted(thread_id=thread):
+                    mode[thread] = "polluted"
+                case ThreadForgotten(thread_id=thread):
+                    mode[thread] = "forgotten"
+                case ThreadRescoped(thread_id=thread, scope=scope):
+                    scope_of[thread] = scope
+                case Phase2Succeeded(scope=root, selected=read):
+                    for each in read:
+                        thread = each.thread_id
+                        assert (mode[thread], scope_of[thread]) == ("enabled", root), "published"
+
+
 class Owned:
     @invariant()
     def a_running_job_has_an_owner_and_an_end(self):
@@ -111,6 +139,7 @@ class OnAStore(
     Phase2Watermarks,
     SourceUpdatedAt,
     SelectedOrPrunable,
+    Published,
     Owned,
     Follows,
     StoreRace,
