@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 
 import pytest
 from threadbook import Memory
+from threadbook.adapters.offline import OfflineExtractor
 from threadbook.application.ports import Extracted
 from threadbook.domain.events import (
     Phase2Failed,
@@ -33,6 +34,7 @@ from tests.application.homes import (
     MOSS,
     NOON,
     ROOT,
+    Interrupting,
     Session,
     Telling,
     content,
@@ -205,6 +207,55 @@ def test_runs_at_once_read_every_session_once_and_leave_every_output(tmp_path, p
     assert shared, "they never met"
 
 
+def other_run(home):
+    """Another program's run, of which this one only sees the log."""
+    common = ("--home", home.path, "--now", NOW, "--sessions", home.sessions, "--json")
+    return Process(cli, "run", *common, output=home.folder / "other")
+
+
+def test_a_run_that_finds_its_root_leased_waits_and_then_brings_its_own_output_in(home):
+    first, second = SESSIONS[0], SESSIONS[3]
+    assert first.cwd == second.cwd
+    home.write(first)
+    others = []
+
+    def meanwhile():
+        home.write(second)
+        others.append(other_run(home))
+        before = home.types().count("stage1.succeeded")
+        while home.types().count("stage1.succeeded") == before and not others[0].has_ended():
+            time.sleep(0.001)
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until and not others[0].has_ended():
+            time.sleep(0.001)
+
+    home.run_with(consolidator=Interrupting(meanwhile))
+
+    ended_well(*others)
+    assert home.selected() == {first.id, second.id}
+    assert "use two spaces" in content(home.root())["MEMORY.md"]
+    assert walked([each.event for each in home.log()]) == 0
+
+
+def test_a_root_whose_session_is_being_read_is_left_to_whoever_reads_it(home):
+    first, second = SESSIONS[0], SESSIONS[3]
+    home.write(first)
+    others = []
+
+    def meanwhile(header, items):
+        home.write(second)
+        others.append(other_run(home))
+        ended_well(*others)
+        return OfflineExtractor().extract(header, items)
+
+    home.run_with(extractor=Telling(**{first.id: meanwhile}))
+
+    assert json.loads(others[0].said)["phase2"] == []
+    assert json.loads(others[0].said)["waiting"]
+    assert home.selected() == {first.id, second.id}
+    assert home.types().count("phase2.lease_claimed") == 1
+
+
 def test_a_home_is_made_although_somebody_still_holds_the_empty_file(tmp_path):
     place = Place(tmp_path)
     place.home.mkdir()
@@ -225,9 +276,7 @@ def test_a_home_opens_for_all_although_whoever_made_it_was_killed(tmp_path):
     for at in range(15):
         home = tmp_path / str(at)
         making = [Process(make, home, output=tmp_path / f"{at}-{each}") for each in range(4)]
-        until = time.monotonic() + chance.uniform(0, 0.02)
-        while time.monotonic() < until:
-            pass
+        time.sleep(chance.uniform(0, 0.02))
 
         making[0].send(signal.SIGKILL)
 
@@ -306,7 +355,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
         step, many = steps[at % len(steps)], chance.randrange(1, 4)
         until = time.monotonic() + 60
         while place.count(step) < many and not victim.has_ended() and time.monotonic() < until:
-            pass
+            time.sleep(0.001)
 
         victim.send(signal.SIGKILL)
 
@@ -328,7 +377,7 @@ def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
         place = Place(tmp_path / str(at))
         run = place.start()
         while place.count(steps[at % 4]) < 1 + at // 4 and not run.has_ended():
-            pass
+            time.sleep(0.001)
 
         run.send(number)
 
