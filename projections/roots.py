@@ -31,5 +31,5 @@ FROM (
     UNION
     SELECT scope FROM artifacts WHERE memory_version = :memory_version
     ORDER BY scope
-)
+) AS known
 """

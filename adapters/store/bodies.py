@@ -8,8 +8,8 @@ ref is an error, never an answer. Erasing is complete when the WAL has been trun
 import secrets
 from collections.abc import Iterable
 from hashlib import sha256
-from sqlite3 import Connection
 
+from ...projections.fold import Database
 from .errors import StoreDamaged
 
 
@@ -18,7 +18,7 @@ def mac(ref: str, text: str) -> bytes:
     return sha256(f"{ref}\n{text}".encode()).digest()
 
 
-def put(db: Connection, owner: str, text: str) -> str:
+def put(db: Database, owner: str, text: str) -> str:
     ref = secrets.token_hex(16)
     try:
         sealed = mac(ref, text)
@@ -31,7 +31,7 @@ def put(db: Connection, owner: str, text: str) -> str:
     return ref
 
 
-def get(db: Connection, ref: str) -> str | None:
+def get(db: Database, ref: str) -> str | None:
     found = db.execute("SELECT mac, text FROM bodies WHERE ref = ?", (ref,)).fetchone()
     if found is None:
         return None
@@ -44,7 +44,7 @@ def get(db: Connection, ref: str) -> str | None:
     return str(text)
 
 
-def erase(db: Connection, owners: Iterable[str], refs: Iterable[str]) -> int:
+def erase(db: Database, owners: Iterable[str], refs: Iterable[str]) -> int:
     by_owner = db.executemany("DELETE FROM bodies WHERE owner = ?", ((o,) for o in owners)).rowcount
     by_ref = db.executemany("DELETE FROM bodies WHERE ref = ?", ((r,) for r in refs)).rowcount
     return max(by_owner, 0) + max(by_ref, 0)

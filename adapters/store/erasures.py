@@ -16,6 +16,7 @@ from typing import Literal
 
 import msgspec
 
+from ...projections.fold import Database
 from .files import sync_folder
 from .readers import Holder
 
@@ -87,7 +88,7 @@ class ActsWritten:
             os.close(self.file)
 
 
-def note_pending(db: sqlite3.Connection, *, position: int, since_ms: int, bodies: int) -> None:
+def note_pending(db: Database, *, position: int, since_ms: int, bodies: int) -> None:
     db.execute(
         "INSERT INTO erasures_pending (position, since_ms, bodies) VALUES (?, ?, ?)"
         " ON CONFLICT (position) DO UPDATE SET bodies = erasures_pending.bodies + excluded.bodies",

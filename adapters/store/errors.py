@@ -75,35 +75,35 @@ WRITING_FAILED = {
 }
 
 
-def damaged_file(path: Path, why: str) -> StoreDamaged:
+def damaged_file(path: Path | str, why: str) -> StoreDamaged:
     return StoreDamaged(
         f"{path} is damaged ({why}); nothing was changed: keep a copy of the folder,"
         " and restore the file from a backup"
     )
 
 
-def busy(path: Path, holder: str) -> StoreBusy:
+def busy(path: Path | str, holder: str) -> StoreBusy:
     return StoreBusy(
         f"{path}: {holder or 'another process'} holds the write lock;"
         " wait until it has finished, or stop it, then try again"
     )
 
 
-def full(path: Path) -> StoreFull:
+def full(path: Path | str) -> StoreFull:
     return StoreFull(
         f"{path} could not grow: the disk is full or a limit is reached;"
         " nothing was stored: make room and run the command again"
     )
 
 
-def unreadable(path: Path, why: str) -> StoreUnreadable:
+def unreadable(path: Path | str, why: str) -> StoreUnreadable:
     return StoreUnreadable(
         f"{path} cannot be opened ({why}); check that the folder exists, that it is yours,"
         " and that it may be written"
     )
 
 
-def explain_os(error: OSError, path: Path) -> StoreError:
+def explain_os(error: OSError, path: Path | str) -> StoreError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return full(path)
     return unreadable(path, error.strerror or str(error))

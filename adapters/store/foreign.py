@@ -6,7 +6,6 @@ command would be a belief without a reason. Where each of these programs is with
 (tracking), and its snapshots, are tables of theirs beside the log.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import NamedTuple
 
 from ...application.ports import Conflict
 from ...domain.events import STORE_STREAM
-from .errors import translated
+from ...projections.fold import Database
+from .base import LogStore
 from .sqlite import SqliteStore
 
 OURS = ("thread:", "extraction:", "consolidation:", "belief:", "tombstones:", "place:", "session:")
@@ -36,7 +36,7 @@ class ForeignRow(NamedTuple):
 class ForeignLog:
     """`guarded=False` lets anything be appended: for a library's own test cases, nothing else."""
 
-    def __init__(self, store: SqliteStore, *, guarded: bool = True) -> None:
+    def __init__(self, store: LogStore, *, guarded: bool = True) -> None:
         self.store = store
         self.guarded = guarded
 
@@ -83,7 +83,7 @@ class ForeignLog:
         )  # fmt: skip
 
     def last_position(self) -> int | None:
-        with self._reading() as db:
+        with self.store._looking() as db:
             found: int | None = db.execute("SELECT max(position) FROM events").fetchone()[0]
             return found
 
@@ -123,7 +123,7 @@ class ForeignLog:
             track(view._log, application, position)
 
     def tracked(self, application: str) -> int | None:
-        with self._reading() as db:
+        with self.store._looking() as db:
             found = db.execute(
                 "SELECT position FROM foreign_tracking WHERE application = ?", (application,)
             ).fetchone()
@@ -132,15 +132,7 @@ class ForeignLog:
     @contextmanager
     def watching(self) -> Iterator[Callable[[], bool]]:
         """A function that says whether anybody has committed since it was last asked."""
-        with self._reading() as db:
-            seen = -1
-
-            def changed() -> bool:
-                nonlocal seen
-                (now,) = db.execute("PRAGMA data_version").fetchone()
-                before, seen = seen, now
-                return bool(now != before)
-
+        with self.store._watching() as changed:
             yield changed
 
     def close(self) -> None:
@@ -150,7 +142,7 @@ class ForeignLog:
         self, table: str, where: str, limit: int | None, **values: object
     ) -> list[ForeignRow]:
         position = "position" if table == "events" else "0"
-        with self._reading() as db:
+        with self.store._looking() as db:
             return [
                 ForeignRow(*row)
                 for row in db.execute(
@@ -159,11 +151,6 @@ class ForeignLog:
                     {**values, "limit": limit},
                 ).fetchall()
             ]
-
-    @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with translated(self.store.path), self.store._connections.one() as db:
-            yield db
 
     def _refuse_ours(self, stream: str, type_: str) -> None:
         if stream == STORE_STREAM or stream.startswith(OURS) or self.store.codec.knows(type_):
@@ -191,7 +178,7 @@ CREATE TABLE IF NOT EXISTS foreign_tracking (
 """
 
 
-def track(db: sqlite3.Connection, application: str, position: int) -> None:
+def track(db: Database, application: str, position: int) -> None:
     moved = db.execute(
         "INSERT INTO foreign_tracking (application, position) VALUES (:application, :position)"
         " ON CONFLICT (application) DO UPDATE SET position = excluded.position"

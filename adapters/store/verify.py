@@ -7,14 +7,14 @@ the rows that were really touched are named.
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
 
-from ...projections.fold import plan
+from ...projections.fold import Database, plan
 from . import chain, dialect
 from .codec import UNREADABLE, Codec
 from .head import Head
@@ -205,12 +205,16 @@ def really_touched(suspects: Sequence[Suspect]) -> list[Suspect]:
 
 
 def differences(
-    projections: Sequence[ModuleType], *, stored: sqlite3.Connection, replayed: sqlite3.Connection
+    projections: Sequence[ModuleType],
+    *,
+    stored: Database,
+    replayed: sqlite3.Connection,
+    shapes: Callable[[ModuleType, Database, sqlite3.Connection], tuple[list[Any], list[Any]]],
 ) -> list[Difference]:
     found = []
     for projection in projections:
-        shape = shape_of(projection, stored)
-        if shape != shape_of(projection, replayed):
+        shape, expected = shapes(projection, stored, replayed)
+        if shape != expected:
             found.append(table_differs(projection, "its table or an index is not as it should be"))
             if not shape:
                 continue
@@ -221,7 +225,7 @@ def differences(
     return found
 
 
-def shape_of(projection: ModuleType, db: sqlite3.Connection) -> list[Any]:
+def shape_of(projection: ModuleType, db: Database) -> list[Any]:
     return db.execute(
         "SELECT type, name, sql FROM sqlite_master WHERE tbl_name = ? ORDER BY type, name",
         (projection.NAME,),
@@ -229,7 +233,7 @@ def shape_of(projection: ModuleType, db: sqlite3.Connection) -> list[Any]:
 
 
 def row_differences(
-    projection: ModuleType, stored: sqlite3.Connection, replayed: sqlite3.Connection
+    projection: ModuleType, stored: Database, replayed: sqlite3.Connection
 ) -> Iterator[Difference]:
     """Both tables side by side in key order, so that no table is held in memory."""
     columns, depth = plan(projection).columns, len(projection.KEY)

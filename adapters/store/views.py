@@ -4,12 +4,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 from ...application.ports import Conflict, Recorded
 from ...domain.events import AnyEvent, Event, ForgettingLifted, ThreadForgotten
-from ...projections.fold import follow, plan, read, rows_from
-from . import bodies, chain, dialect
+from ...projections.fold import Database, follow, plan, read, rows_from
+from . import chain, dialect
 from .codec import Codec, tag_of
 from .erasures import Act, note_pending
 from .errors import StoreDamaged
@@ -19,19 +19,36 @@ PAGE = 1_000
 Follows = dict[type, list[ModuleType]]
 
 
+class Bodies(Protocol):
+    """How texts lie in the database: as they are, or sealed."""
+
+    def put(self, db: Database, owner: str, text: str) -> str: ...
+
+    def get(self, db: Database, ref: str) -> str | None: ...
+
+    def erase(self, db: Database, owners: Iterable[str], refs: Iterable[str]) -> int: ...
+
+
 class LogView:
     """The log up to one position. `tables` holds the rows there: the file itself, or a past."""
 
     def __init__(
-        self, log: sqlite3.Connection, codec: Codec, position: int, recorded_at_ms: int
+        self,
+        log: Database,
+        codec: Codec,
+        position: int,
+        recorded_at_ms: int,
+        *,
+        bodies: Bodies,
     ) -> None:
+        self._bodies = bodies
         self._log = log
         self._codec = codec
         self._position = position
         self._recorded_at_ms = recorded_at_ms
 
     @property
-    def _tables(self) -> sqlite3.Connection:
+    def _tables(self) -> Database:
         return self._log
 
     @property
@@ -93,7 +110,7 @@ class LogView:
         )
 
     def body(self, ref: str) -> str | None:
-        return bodies.get(self._log, ref)
+        return self._bodies.get(self._log, ref)
 
 
 class PastView(LogView):
@@ -101,18 +118,20 @@ class PastView(LogView):
 
     def __init__(
         self,
-        log: sqlite3.Connection,
+        log: Database,
         codec: Codec,
         position: int,
         recorded_at_ms: int,
         folded: Callable[[Iterable[AnyEvent | None]], sqlite3.Connection],
+        *,
+        bodies: Bodies,
     ) -> None:
-        super().__init__(log, codec, position, recorded_at_ms)
+        super().__init__(log, codec, position, recorded_at_ms, bodies=bodies)
         self._folded = folded
         self._memory: sqlite3.Connection | None = None
 
     @property
-    def _tables(self) -> sqlite3.Connection:
+    def _tables(self) -> Database:
         if self._memory is None:
             self._memory = self._folded(decoded(self._log, self._codec, self.position))
         return self._memory
@@ -127,7 +146,7 @@ class WritingView(LogView):
 
     def __init__(
         self,
-        log: sqlite3.Connection,
+        log: Database,
         codec: Codec,
         *,
         actor: str,
@@ -135,9 +154,10 @@ class WritingView(LogView):
         follows: Follows,
         now_ms: int,
         last: "LastRow",
+        bodies: Bodies,
     ) -> None:
         # Time never runs backward in the log, so that "as it was at noon" is one position.
-        super().__init__(log, codec, last.position, last.recorded_at_ms)
+        super().__init__(log, codec, last.position, last.recorded_at_ms, bodies=bodies)
         self.actor = actor
         self.run_id = run_id
         self.chain = last.chain
@@ -175,10 +195,10 @@ class WritingView(LogView):
         return position
 
     def put(self, owner: str, text: str) -> str:
-        return bodies.put(self._log, owner, text)
+        return self._bodies.put(self._log, owner, text)
 
     def erase(self, *, owners: Iterable[str] = (), refs: Iterable[str] = ()) -> int:
-        erased = bodies.erase(self._log, owners, refs)
+        erased = self._bodies.erase(self._log, owners, refs)
         self.bodies_erased += erased
         return erased
 
@@ -217,7 +237,7 @@ class LastRow:
 
     __slots__ = ("chain", "position", "recorded_at_ms")
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         rows = db.execute(
             f"SELECT {chain.COLUMNS}, chain FROM events ORDER BY position DESC LIMIT 2"
         ).fetchall()
@@ -234,7 +254,7 @@ class LastRow:
             raise damaged(self.position, "is not what was recorded")
 
 
-def check_link(db: sqlite3.Connection, position: int) -> None:
+def check_link(db: Database, position: int) -> None:
     rows = db.execute(
         f"SELECT {chain.COLUMNS}, chain FROM events WHERE position IN (?, ?) ORDER BY position",
         (position - 1, position),
@@ -244,9 +264,7 @@ def check_link(db: sqlite3.Connection, position: int) -> None:
         raise damaged(position, "is not what was recorded")
 
 
-def decoded(
-    log: sqlite3.Connection, codec: Codec, until: int, after: int = 0
-) -> Iterator[AnyEvent | None]:
+def decoded(log: Database, codec: Codec, until: int, after: int = 0) -> Iterator[AnyEvent | None]:
     """Only the events, as a fold wants them; a third faster than with their envelopes."""
     while True:
         page = log.execute(
