@@ -162,7 +162,7 @@ class LogStore(ABC):
             memory = self._folded(decoded(db, self.codec, end_of(db)[0]))
             try:
                 return differences(
-                    self.projections, stored=db, replayed=memory, shapes=self._shapes
+                    self.projections, stored=self._paged(db), replayed=memory, shapes=self._shapes
                 )
             finally:
                 memory.close()
@@ -261,6 +261,10 @@ class LogStore(ABC):
             (self._shape(),),
         )
         return {projection.NAME: len(rows[projection]) for projection in self.projections}
+
+    def _paged(self, db: Database) -> Database:
+        """The same connection, for a SELECT of a whole table: its rows are not all held at once."""
+        return db
 
     def _replace(self, projection: ModuleType, rows: Sequence[Any], db: Database) -> None:
         replace_all(projection, rows, db)

@@ -19,16 +19,21 @@ def mac(ref: str, text: str) -> bytes:
 
 
 def put(db: Database, owner: str, text: str) -> str:
-    ref = secrets.token_hex(16)
-    try:
-        sealed = mac(ref, text)
-    except UnicodeEncodeError:  # Half a character: it cannot be stored, and is shown as lost.
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        sealed = mac(ref, text)
+    ref, text = secrets.token_hex(16), storable(text)
     db.execute(
-        "INSERT INTO bodies (ref, owner, mac, text) VALUES (?, ?, ?, ?)", (ref, owner, sealed, text)
+        "INSERT INTO bodies (ref, owner, mac, text) VALUES (?, ?, ?, ?)",
+        (ref, owner, mac(ref, text), text),
     )
     return ref
+
+
+def storable(text: str) -> str:
+    """Half a character cannot be stored, and is shown as lost."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def get(db: Database, ref: str) -> str | None:

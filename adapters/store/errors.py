@@ -38,6 +38,14 @@ class StoreMismatch(StoreError):
     """The file is sound and another's: a newer program, another clock, another application."""
 
 
+class StoreSealed(StoreError):
+    """The texts need a key file that is not in this home."""
+
+
+class StoreLost(StoreError):
+    """The connection to the database ended in the middle."""
+
+
 def explain(error: sqlite3.Error, path: Path, holder: Callable[[], str] = lambda: "") -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     primary = None if code is None else code & 0xFF

@@ -32,6 +32,7 @@ from .verify import Verified, shape_of, verify_log
 from .views import LastRow, WritingView
 
 FILE = "threadbook.sqlite"
+KEY_FILE = "keys.sqlite"  # Of a home whose log is elsewhere.
 TRUNCATE_WAIT_S = 0.2
 
 
@@ -179,6 +180,11 @@ class SqliteStore(LogStore):
             )
         if self.path.exists() and self._schema_number() != 0:
             return
+        if (self.home / KEY_FILE).exists():
+            raise StoreMismatch(
+                f"{self.home} is this machine's part of a memory in PostgreSQL; open it by its DSN,"
+                " or choose another --home"
+            )
         make_folder(self.home)
         with creating(self.home, self._wait_s, self.path):
             if not self.path.exists():

@@ -189,10 +189,13 @@ class WritingView(LogView):
             position, stream, version, type_, self._now_ms, self.actor, self.run_id, data
         )  # fmt: skip
         linked = chain.link(self.chain, columns)
-        self._log.execute(dialect.INSERT_EVENT, (*columns, linked))
+        self._insert((*columns, linked))
         self._position, self._recorded_at_ms, self.chain = position, self._now_ms, linked
         self.appended = True
         return position
+
+    def _insert(self, row: tuple[Any, ...]) -> None:
+        self._log.execute(dialect.INSERT_EVENT, row)
 
     def put(self, owner: str, text: str) -> str:
         return self._bodies.put(self._log, owner, text)

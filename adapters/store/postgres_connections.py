@@ -1,0 +1,360 @@
+"""Connections to a PostgreSQL server, each used by one block at a time, and what their ends mean.
+
+A connection that the server has ended while nobody used it (a restart, an idle limit) is replaced
+without a word; one that ends inside of a block is an error of that block, because what the block
+has read may no longer hold. A child of a fork opens its own. A password stands in no message.
+"""
+
+import itertools
+import os
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import unquote
+
+import psycopg
+from psycopg import conninfo, sql
+from psycopg.adapt import Loader
+from psycopg.types.string import StrDumperUnknown, TextLoader
+
+from ...application.ports import Conflict
+from ...projections.fold import RowDamaged, Rows
+from .errors import (
+    StoreBusy,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreLost,
+    StoreMismatch,
+    StoreUnreadable,
+)
+from .postgres_dialect import translated
+
+SCHEMA = "threadbook"
+CONNECT_WAIT_S = 10
+RETRY_S = 0.1
+
+
+class Place:
+    """A DSN taken apart. `?schema=NAME` is ours: several memories may share a database."""
+
+    def __init__(self, dsn: str) -> None:
+        address, _, query = dsn.partition("?")
+        options = query.split("&") if query else []
+        ours = [option for option in options if option.startswith("schema=")]
+        self.schema = unquote(ours[-1].removeprefix("schema=")) if ours else SCHEMA
+        rest = "&".join(option for option in options if option not in ours)
+        try:
+            self.parameters = conninfo.conninfo_to_dict(f"{address}?{rest}")
+        except psycopg.Error:  # Its message may quote the password.
+            raise StoreUnreadable(
+                "the DSN cannot be read; write postgresql://user@host:5432/database?schema=name,"
+                " with special characters percent-encoded, and the password in ~/.pgpass"
+            ) from None
+        self.parameters.setdefault("connect_timeout", CONNECT_WAIT_S)
+        self.name = self._name()
+
+    def _name(self) -> str:
+        given = self.parameters
+        user = f"{given['user']}@" if given.get("user") else ""
+        port = f":{given['port']}" if given.get("port") else ""
+        return (
+            f"postgresql://{user}{given.get('host', '')}{port}/{given.get('dbname', '')}"
+            f"?schema={self.schema}"
+        )
+
+    def without_password(self, message: str) -> str:
+        for secret in ("password", "sslpassword"):
+            if value := self.parameters.get(secret):
+                message = message.replace(str(value), "***")
+        return " ".join(message.split())
+
+
+class Connection:
+    """psycopg as the store speaks to a database: our statements, our types."""
+
+    def __init__(self, raw: "psycopg.Connection[tuple[Any, ...]]") -> None:
+        self.raw = raw
+
+    def execute(self, statement: str, values: Any = (), /) -> Rows:
+        return self.raw.execute(translated(statement).encode(), values)
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> Rows:
+        cursor = self.raw.cursor()
+        cursor.executemany(translated(statement).encode(), list(values))
+        return cursor
+
+    def script(self, statements: str) -> None:
+        """Several statements without values, in one round trip, as PostgreSQL reads them."""
+        self.raw.execute(statements.encode())
+
+    def rollback(self) -> None:
+        self.raw.execute("ROLLBACK")
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.raw.info.transaction_status != psycopg.pq.TransactionStatus.IDLE
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has said something that nobody asked for: it says that it ends."""
+        if self.raw.closed:
+            return True
+        poll = select.poll()
+        poll.register(self.raw.fileno(), select.POLLIN)
+        return bool(poll.poll(0))
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self.raw.close()
+
+
+class Paged:
+    """The same connection for a SELECT of many rows: they come in pages, and are not all held."""
+
+    def __init__(self, db: Connection) -> None:
+        self.raw = db.raw
+
+    def execute(self, statement: str, values: Any = (), /) -> Rows:
+        cursor = self.raw.cursor(name=f"page_{next(numbers)}")
+        cursor.itersize = 5_000
+        cursor.execute(translated(statement).encode(), values)
+        return Rest(iter(cursor))
+
+    def executemany(self, statement: str, values: Iterable[Any], /) -> Rows:
+        raise NotImplementedError("pages are for reading")
+
+
+class Rest:
+    """The rows of a paged SELECT that have not been read."""
+
+    rowcount = -1
+
+    def __init__(self, rows: Iterator[Any]) -> None:
+        self.rows = rows
+
+    def fetchone(self) -> Any:
+        return next(self.rows, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self.rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.rows
+
+
+class Connections:
+    def __init__(self, place: Place, *, wait_s: float) -> None:
+        self.place = place
+        self.wait_s = wait_s
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._closed = False
+        self._was_there = False
+
+    @contextmanager
+    def one(self) -> Iterator[Connection]:
+        db, owner = self._taken(), os.getpid()
+        try:
+            yield db
+        finally:
+            if os.getpid() != owner:
+                INHERITED.append(db)  # A fork inside of the block, which the parent will end.
+            else:
+                self._put_back(db)
+
+    def close(self) -> None:
+        self._closed = True
+        with self._lock:
+            idle, self._idle = self._own(), []
+        for db in idle:
+            db.close()
+
+    def _taken(self) -> Connection:
+        with self._lock:
+            idle = self._own()
+            while idle:
+                db = idle.pop()
+                if not db.is_lost:
+                    return db
+                db.close()
+        return self._opened()
+
+    def _put_back(self, db: Connection) -> None:
+        try:
+            if not db.raw.closed and db.in_transaction:
+                db.rollback()
+        except psycopg.Error:
+            db.close()
+        if db.raw.closed or self._closed:
+            db.close()
+            return
+        with self._lock:
+            self._own().append(db)
+
+    def _own(self) -> list[Connection]:
+        if self._pid != os.getpid():  # The parent's: ending them here would end them there.
+            INHERITED.extend(self._idle)
+            self._idle, self._pid = [], os.getpid()
+        return self._idle
+
+    def _opened(self) -> Connection:
+        """A server that has been there may be starting again: it is waited for."""
+        deadline = time.monotonic() + self.wait_s
+        while True:
+            try:
+                db = Connection(connected(self.place))
+                self._was_there = True
+                return db
+            except psycopg.OperationalError as error:
+                told = explain_connecting(error, self.place)
+                missing = type(told) is not StoreUnreachable
+                if missing or not self._was_there or time.monotonic() > deadline:
+                    raise told from None  # What psycopg says may quote the DSN.
+            time.sleep(RETRY_S)
+
+
+numbers = itertools.count()
+INHERITED: list[Connection] = []  # Kept for ever, so that nobody ends them.
+
+
+class StoreUnreachable(StoreUnreadable):
+    """No server answers."""
+
+
+def connected(place: Place) -> "psycopg.Connection[tuple[Any, ...]]":
+    given: dict[str, Any] = dict(place.parameters)
+    given.setdefault("application_name", f"threadbook {os.getpid()}")
+    raw = psycopg.connect(**given, client_encoding="utf8", autocommit=True)
+    try:
+        raw.adapters.register_dumper(str, Text)
+        for name in ("text", "varchar"):
+            raw.adapters.register_loader(name, TextBack)
+        raw.adapters.register_loader("numeric", Whole)
+        raw.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(place.schema)))
+        if raw.info.parameter_status("server_encoding") != "UTF8":
+            raise StoreMismatch(
+                f"{place.name} does not keep text as UTF-8; make the database with ENCODING 'UTF8'"
+            )
+    except BaseException:
+        raw.close()
+        raise
+    return raw
+
+
+class Text(StrDumperUnknown):
+    """PostgreSQL has no character 0. It and the one that stands for it are written as two, in a
+    way that keeps every order."""
+
+    def dump(self, obj: str) -> Any:
+        if "\x00" in obj or "\x01" in obj:
+            obj = obj.replace("\x01", "\x01\x02").replace("\x00", "\x01\x01")
+        return super().dump(obj)
+
+
+class TextBack(TextLoader):
+    def load(self, data: Any) -> Any:
+        found: str = super().load(data)  # type: ignore[assignment]  # The encoding is UTF-8.
+        if "\x01" in found:
+            found = found.replace("\x01\x01", "\x00").replace("\x01\x02", "\x01")
+        return found
+
+
+class Whole(Loader):
+    """Sums of whole numbers, which PostgreSQL gives as numerics."""
+
+    def load(self, data: Any) -> int:
+        return int(bytes(data))
+
+
+@contextmanager
+def explained(place: Place, holder: Callable[[], str] = lambda: "") -> Iterator[None]:
+    """Round a block: psycopg's errors leave it as ours."""
+    try:
+        yield
+    except psycopg.errors.UniqueViolation as error:
+        raise Conflict("it is already there; read again") from error
+    except psycopg.Error as error:
+        raise explain(error, place, holder) from error
+    except RowDamaged as error:
+        raise StoreDamaged(
+            f"{place.name}: {error}; `threadbook replay --verify` shows what else differs,"
+            " `threadbook replay --rebuild` makes the tables anew from the log"
+        ) from error
+
+
+def explain_connecting(error: psycopg.Error, place: Place) -> StoreError:
+    """Before there is a session the server's codes do not reach us, only its words."""
+    said = place.without_password(str(error))
+    words = said.lower()
+    if "authentication" in words or "password" in words or "pg_hba" in words:
+        return StoreUnreadable(
+            f"{place.name} does not let this user in ({said}); check the user's name, and the"
+            " password in ~/.pgpass or PGPASSWORD"
+        )
+    if "role" in words and "does not exist" in words:
+        return StoreUnreadable(
+            f"{place.name}: there is no such user ({said}); have it made (createuser)"
+        )
+    if "database" in words and "does not exist" in words:
+        return StoreUnreadable(
+            f"{place.name}: there is no such database ({said}); make it first:"
+            f" createdb {place.parameters.get('dbname', '')}"
+        )
+    if "too many" in words or "remaining connection slots" in words:
+        return StoreBusy(f"{place.name} has no connection left ({said}); try again later")
+    return StoreUnreachable(
+        f"{place.name}: no server answers ({said}); check host and port, and that it runs,"
+        " then run the command again"
+    )
+
+
+def explain(error: psycopg.Error, place: Place, holder: Callable[[], str]) -> StoreError:
+    said = place.without_password(str(error))
+    code = error.sqlstate or ""
+    match code[:2], code:
+        case _, "55P03" | "57014" | "40P01" | "40001":
+            return StoreBusy(
+                f"{place.name}: {holder() or 'another program'} holds the write lock;"
+                " wait until it has finished, or stop it, then try again"
+            )
+        case "53", "53100":
+            return StoreFull(
+                f"{place.name} could not grow: the server's disk is full; nothing was stored:"
+                " make room and run the command again"
+            )
+        case "53", _:
+            return StoreBusy(f"{place.name} has no room for more work ({said}); try again later")
+        case _, "25006":
+            return StoreUnreadable(
+                f"{place.name} may only be read ({said}); give the DSN of the primary server"
+            )
+        case "42", "42501":
+            return StoreUnreadable(
+                f"{place.name}: the user may not do that ({said}); GRANT CREATE on the database,"
+                f" or make the schema for this user: CREATE SCHEMA {place.schema} AUTHORIZATION …"
+            )
+        case (("57" | "08" | "25"), _):
+            return lost(place, said)
+        case "", "" if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return lost(place, said)
+        case "XX" | "58", _:
+            return StoreDamaged(
+                f"{place.name} is damaged ({said}); nothing was changed: have the server looked at"
+            )
+        case _:
+            return StoreDamaged(
+                f"{place.name} holds something unexpected ({said}); `threadbook verify` checks the"
+                " log, `threadbook replay --rebuild` makes the tables anew from it"
+            )
+
+
+def lost(place: Place, said: str) -> StoreLost:
+    return StoreLost(
+        f"{place.name}: the connection ended ({said}); run the command again: what had been stored"
+        " by then stays, and doing it twice changes nothing"
+    )
