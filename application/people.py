@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ..domain import extraction, scope, thread
 from ..domain.events import extraction_stream, thread_stream
+from ..domain.refusals import Refused
 from ..projections import citations, stage1_outputs
 from . import state
 from .ports import Writing
@@ -11,9 +12,19 @@ from .requests import request_root, request_where_selected
 from .surroundings import Surroundings
 
 
+class BadMode(Refused):
+    code = "bad_mode"
+
+    def __init__(self, mode: str) -> None:
+        super().__init__(
+            f"{mode!r} is no mode to set; use enabled or disabled (`pollute` marks outside text)"
+        )
+
+
 def set_mode(around: Surroundings, thread_id: str, mode: str, *, actor: str) -> bool:
     """`enabled` or `disabled`; False where it was that already. Enabling also lifts pollution."""
-    assert mode in ("enabled", "disabled")
+    if mode not in ("enabled", "disabled"):
+        raise BadMode(mode)
     with around.store.writing(actor=actor) as tx:
         now = around.now()
         asked = thread.set_mode(
