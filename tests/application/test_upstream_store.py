@@ -288,6 +288,20 @@ def test_an_output_refreshed_during_a_run_is_not_marked_and_is_read_next(steps):
     assert [each.rollout_summary for each in steps.claim_root().outputs] == ["the newer"]
 
 
+def test_a_consolidator_whose_clock_lags_has_read_what_it_has_read(steps):
+    lagging = steps.another("w2", clock=lambda: steps.home.now - 5)
+    steps.meets(A)
+    steps.reads(A, "lesson")
+
+    lagging.consolidates()
+
+    assert steps.is_selected(A)
+    steps.home.now = A.ended_at + 31 * DAY_S
+    assert steps.prune() == 0
+    assert steps.pollute(A)
+    assert steps.root_job().status == "pending"
+
+
 def test_what_was_consolidated_before_has_no_better_place(steps):
     steps.meets(A, B, C)  # A is the newest.
     for each in (A, B, C):
