@@ -289,6 +289,9 @@ def library_errors() -> Iterator[None]:
         yield
     except Conflict as error:
         raise IntegrityError(str(error)) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        # Half a character in an id or a topic, a number of more than 63 bits.
+        raise DataError(str(error)) from error
     except PermissionError as error:
         raise NotSupportedError(str(error)) from error
     except Failure as error:

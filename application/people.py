@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ..domain import extraction, scope, thread
 from ..domain.events import extraction_stream, thread_stream
+from ..domain.refusals import Refused
 from ..projections import citations, stage1_outputs
 from . import state
 from .ports import Writing
@@ -11,9 +12,26 @@ from .requests import request_root, request_where_selected
 from .surroundings import Surroundings
 
 
+class BadMode(Refused):
+    code = "bad_mode"
+
+    def __init__(self, mode: str) -> None:
+        super().__init__(
+            f"{mode!r} is no mode to set; use enabled or disabled (`pollute` marks outside text)"
+        )
+
+
+class NoProject(Refused):
+    code = "no_project"
+
+    def __init__(self, wanted: str) -> None:
+        super().__init__(f"{wanted} is no project; a session belongs to one: write project:<name>")
+
+
 def set_mode(around: Surroundings, thread_id: str, mode: str, *, actor: str) -> bool:
     """`enabled` or `disabled`; False where it was that already. Enabling also lifts pollution."""
-    assert mode in ("enabled", "disabled")
+    if mode not in ("enabled", "disabled"):
+        raise BadMode(mode)
     with around.store.writing(actor=actor) as tx:
         now = around.now()
         asked = thread.set_mode(
@@ -44,12 +62,16 @@ def pollute(
 
 
 def set_scope(around: Surroundings, thread_id: str, wanted: str, *, actor: str) -> bool:
-    """Move a thread to another project: both memory roots are asked for again."""
+    """Move a thread to another project: both memory roots are asked for again.
+
+    `global` and `user` are no sessions' scopes: one is a setting, the other holds what a person
+    promoted.
+    """
+    if not scope.checked(wanted).startswith("project:"):
+        raise NoProject(wanted)
     with around.store.writing(actor=actor) as tx:
         now = around.now()
-        asked = thread.rescope(
-            state.thread(tx, thread_id), scope=scope.checked(wanted), reason="person", now=now
-        )
+        asked = thread.rescope(state.thread(tx, thread_id), scope=wanted, reason="person", now=now)
         if asked is None:
             return False
         request_where_selected(tx, thread_id, cause="rescoped", now=now)

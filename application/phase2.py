@@ -263,6 +263,9 @@ def publish(
     if held.keys() != {each.thread_id for each in claimed.inputs}:
         give_back(tx, root, token, reason="inputs_changed", now=now)
         return "inputs_changed"
+    # This worker's clock may lag behind that of whoever read the sessions. A success that looked
+    # older than what it was made from would count as made from something else.
+    now = max([now, *beginnings(tx, root, claimed.inputs)])
     selected = selection.snapshot(claimed.inputs, held=held)
     changed = dict(files) != dict(claimed.published)
     if changed:
@@ -311,6 +314,15 @@ def readings(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, int]:
             if row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope):
                 held[each.thread_id] = row.source_updated_at
     return held
+
+
+def beginnings(view: View, root: Root, inputs: Sequence[Input]) -> list[int]:
+    """Since when each of the inputs' rows has been there."""
+    return [
+        row.since
+        for each in inputs
+        for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version))
+    ]
 
 
 def fail(

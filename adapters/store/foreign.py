@@ -56,15 +56,7 @@ class ForeignLog:
     def stream(
         self, stream: str, *, gt: int | None, lte: int | None, desc: bool, limit: int | None
     ) -> list[ForeignRow]:
-        return self._select(
-            "events",
-            "stream = :stream"
-            f"{'' if gt is None else ' AND version > :gt'}"
-            f"{'' if lte is None else ' AND version <= :lte'}"
-            f" ORDER BY version {'DESC' if desc else 'ASC'}",
-            limit,
-            stream=stream, gt=gt, lte=lte,
-        )  # fmt: skip
+        return self._sequence("events", stream, gt, lte, desc, limit)
 
     def positions(
         self, *, first: int, last: int | None, types: Sequence[str], limit: int, without_ours: bool
@@ -103,15 +95,7 @@ class ForeignLog:
     def snapshots(
         self, stream: str, *, gt: int | None, lte: int | None, desc: bool, limit: int | None
     ) -> list[ForeignRow]:
-        return self._select(
-            "foreign_snapshots",
-            "stream = :stream"
-            f"{'' if gt is None else ' AND version > :gt'}"
-            f"{'' if lte is None else ' AND version <= :lte'}"
-            f" ORDER BY version {'DESC' if desc else 'ASC'}",
-            limit,
-            stream=stream, gt=gt, lte=lte,
-        )  # fmt: skip
+        return self._sequence("foreign_snapshots", stream, gt, lte, desc, limit)
 
     def create_tracking(self) -> None:
         with self.store._writing(actor="application", run_id=None) as view:
@@ -137,6 +121,25 @@ class ForeignLog:
 
     def close(self) -> None:
         self.store.close()
+
+    def _sequence(
+        self,
+        table: str,
+        stream: str,
+        gt: int | None,
+        lte: int | None,
+        desc: bool,
+        limit: int | None,
+    ) -> list[ForeignRow]:
+        return self._select(
+            table,
+            "stream = :stream"
+            f"{'' if gt is None else ' AND version > :gt'}"
+            f"{'' if lte is None else ' AND version <= :lte'}"
+            f" ORDER BY version {'DESC' if desc else 'ASC'}",
+            limit,
+            stream=stream, gt=gt, lte=lte,
+        )  # fmt: skip
 
     def _select(
         self, table: str, where: str, limit: int | None, **values: object

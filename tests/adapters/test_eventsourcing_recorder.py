@@ -147,6 +147,20 @@ def test_a_compressed_state_is_refused_because_the_log_keeps_text(store):
         recorder.insert_events([StoredEvent("theirs", 1, "topic", b"\x78\x9c\xff")])
 
 
+@pytest.mark.parametrize(
+    ("stream", "version", "topic"),
+    [("half \ud800", 1, "topic"), ("theirs", 1, "half \ud800"), ("theirs", 2**63, "topic")],
+)
+def test_what_the_file_cannot_hold_is_the_library_s_data_error(store, stream, version, topic):
+    recorder = ours.ThreadbookApplicationRecorder(ForeignLog(store), ids=str)
+
+    with pytest.raises(DataError):
+        recorder.insert_events([StoredEvent(stream, version, topic, b"{}")])
+
+    assert recorder.max_notification_id() == 1
+    assert store.verify().ok
+
+
 def test_foreign_events_lie_under_the_same_chain_and_change_no_table(store):
     recorder = ours.ThreadbookApplicationRecorder(ForeignLog(store), ids=str)
 

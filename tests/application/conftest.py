@@ -1,5 +1,7 @@
 """Every test has a home of its own and none of the settings of whoever runs it."""
 
+import os
+
 import pytest
 
 from tests.application.homes import Home
@@ -9,7 +11,7 @@ from tests.application.homes import Home
 def nobodys_settings(monkeypatch, tmp_path):
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "nobody"))
-    for name in list(__import__("os").environ):
+    for name in list(os.environ):
         if name.startswith("THREADBOOK_"):
             monkeypatch.delenv(name)
 

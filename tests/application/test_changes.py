@@ -9,7 +9,7 @@ from threadbook.domain.events import (
     Stage1Succeeded,
     ThreadRescoped,
 )
-from threadbook.domain.refusals import Forgotten, UnknownThread
+from threadbook.domain.refusals import Forgotten, Refused, UnknownThread
 
 from tests.application.homes import (
     DAY_S,
@@ -245,6 +245,18 @@ def test_a_mode_that_holds_already_is_no_event(home):
     before = home.position
 
     assert not home.memory.set_mode(A.id, "enabled")
+
+    assert home.position == before
+
+
+@pytest.mark.parametrize("mode", ["polluted", "on", ""])
+def test_a_mode_that_nobody_sets_is_refused(home, mode):
+    home.write(A)
+    home.run()
+    before = home.position
+
+    with pytest.raises(Refused, match="use enabled or disabled"):
+        home.memory.set_mode(A.id, mode)
 
     assert home.position == before
 

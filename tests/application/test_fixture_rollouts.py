@@ -235,6 +235,67 @@ def test_a_polluted_session_leaves_and_the_others_stay(tmp_path):
     assert home.memory.explain(id_of("patch"), at=was).selected
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What explain said of each session after the run, a citation, a pollution, and a run."""
+    home = Home(tmp_path_factory.mktemp("told"), now=HALF_A_DAY_LATER)
+    home.run([ROLLOUTS])
+    names = sorted([*TEACHES, *OTHERS])
+    moments = {}
+
+    def look(moment):
+        answers = {name: home.memory.explain(id_of(name)) for name in names}
+        moments[moment] = home.position, answers
+
+    look("ran")
+    home.later(60).memory.cited([id_of(name) for name in names], "session", 1)
+    look("cited")
+    for name in names:
+        home.later(60).memory.pollute(id_of(name), "web_search")
+    look("polluted")
+    home.later(60).run([ROLLOUTS])
+    look("run again")
+    moments["home"] = home
+    yield moments
+    home.memory.close()
+
+
+@pytest.mark.parametrize("name", sorted([*TEACHES, *OTHERS]))
+def test_each_session_says_why_before_and_after_a_citation_and_a_pollution(told, name):
+    ran, cited, polluted, again = (
+        told[moment][1][name] for moment in ("ran", "cited", "polluted", "run again")
+    )
+
+    assert (ran.selected, cited.selected) == (name in TEACHES, name in TEACHES)
+    assert len(cited.events) - len(ran.events) == (name in TEACHES)
+    assert not polluted.gates[1].passed
+    assert "polluted (web_search)" in polluted.verdict
+    assert polluted.selected == (name in TEACHES)
+    assert polluted.verdict.startswith(
+        "in, and out at the next run" if name in TEACHES else "out: "
+    )
+    assert not again.selected
+    assert again.verdict.startswith("out: memory mode is polluted (web_search)")
+
+
+@pytest.mark.parametrize("moment", ["ran", "cited", "polluted", "run again"])
+@pytest.mark.parametrize("name", sorted([*TEACHES, *OTHERS]))
+def test_each_moment_is_explained_later_as_it_was_then(told, name, moment):
+    position, answers = told[moment]
+
+    later = told["home"].memory.explain(id_of(name), at=position)
+
+    assert (later.selected, later.rank, later.events) == (
+        answers[name].selected,
+        answers[name].rank,
+        answers[name].events,
+    )
+    assert [(gate.name, gate.passed) for gate in later.gates] == [
+        (gate.name, gate.passed) for gate in answers[name].gates
+    ]
+    assert later.position == position
+
+
 def test_global_scope_is_one_root_with_all(tmp_path):
     home = Home(tmp_path, now=HALF_A_DAY_LATER, scope="global")
 

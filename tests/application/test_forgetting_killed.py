@@ -236,3 +236,16 @@ def test_on_the_command_line_it_is_one_line_and_an_exit_code(prepared, tmp_path)
     )
     assert finished.ended() == 0, finished.said
     assert left_in(copy.path) == []
+
+
+def test_the_command_line_lets_no_program_lift_a_forgetting(prepared, tmp_path):
+    copy = Copy(prepared, tmp_path)
+    copy.forget()
+    common = ("--home", copy.path, "--now", "2026-01-01T12:00:00Z")
+
+    lifting = copy.process(cli, *common, "forget", "thread", LOST.id, "--lift")
+
+    assert lifting.ended() == 1
+    assert "only a person can lift" in lifting.said
+    copy.run()
+    assert left_in(copy.path) == []

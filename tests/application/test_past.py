@@ -6,7 +6,6 @@ from threadbook.adapters.wiring import inspect_rollout
 
 from tests.application.homes import (
     DAY_S,
-    FIXTURES,
     HOUR_S,
     NOON,
     ROLLOUTS,
@@ -185,11 +184,11 @@ def test_keys_of_status(story):
     assert all(setting["reason"] for setting in told["settings"].values())
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in ROLLOUTS.glob("*.jsonl")))
-def test_keys_of_inspect_rollout(name):
-    if name in ("history.jsonl", "session_index.jsonl"):
-        pytest.skip("these are not sessions")
+NO_SESSIONS = {"history.jsonl", "session_index.jsonl"}
 
+
+@pytest.mark.parametrize("name", sorted({p.name for p in ROLLOUTS.glob("*.jsonl")} - NO_SESSIONS))
+def test_keys_of_inspect_rollout(name):
     told = inspect_rollout(ROLLOUTS / name, home=ROLLOUTS, now=None)
 
     assert set(told) >= {
@@ -226,13 +225,12 @@ def test_inspect_names_each_bad_line(tmp_path):
     assert (bad["line"], bad["offset"]) == (2, len(lines[0]) + 1)
 
 
-def test_inspect_and_ingest_agree_on_the_scope(home):
-    """A person who asks the file and one who asks the memory hear the same project."""
+def test_the_file_the_folder_and_the_memory_name_the_same_project(home):
     home.write(A)
     home.run()
 
-    told = home.memory.explain(A.id).scope
-    asked = home.memory.scope("/srv/fern")
+    of_the_file = inspect_rollout(home.file(A), home=home.path, now=home.now)
 
-    assert told == asked
-    assert FIXTURES.is_dir()
+    told = home.memory.explain(A.id).scope
+    assert home.memory.scope("/srv/fern") == told
+    assert of_the_file["thread"]["scope"] == told

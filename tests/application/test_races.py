@@ -256,6 +256,39 @@ def test_a_root_whose_session_is_being_read_is_left_to_whoever_reads_it(home):
     assert home.types().count("phase2.lease_claimed") == 1
 
 
+def test_who_reads_a_session_past_the_end_of_the_lease_records_nothing(home):
+    home.write(SESSIONS[0])
+
+    def meanwhile(header, items):
+        home.later(2 * HOUR_S)
+        with home.another() as another:
+            assert another.run(sessions=[home.sessions]).stage1.succeeded == 1
+        return Extracted(raw_memory="late", rollout_summary="late", rollout_slug=None)
+
+    report = home.run_with(extractor=Telling(**{SESSIONS[0].id: meanwhile}))
+
+    assert (report.stage1.succeeded, report.stage1.failed) == (0, 1)
+    assert walked([each.event for each in home.log()]) == 1
+    assert left_in(home.path, "late\n", whole=True) == []
+    assert "run make lint" in content(home.root())["MEMORY.md"]
+
+
+def test_who_consolidates_past_the_end_of_the_lease_publishes_nothing(home):
+    home.write(SESSIONS[0])
+
+    def meanwhile():
+        home.later(2 * HOUR_S).write(SESSIONS[3])
+        with home.another() as another:
+            [root] = another.run(sessions=[home.sessions]).phase2
+            assert root.status == "succeeded"
+
+    home.run_with(consolidator=Interrupting(meanwhile))
+
+    assert walked([each.event for each in home.log()]) == 1
+    assert home.types().count("phase2.artifacts_published") == 1
+    assert home.selected() == {SESSIONS[0].id, SESSIONS[3].id}
+
+
 def test_a_home_is_made_although_somebody_still_holds_the_empty_file(tmp_path):
     place = Place(tmp_path)
     place.home.mkdir()

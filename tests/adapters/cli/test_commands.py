@@ -257,6 +257,8 @@ def test_only_a_person_lifts(commands):
         ("pollute", "nobody"),
         ("scope", A.id, "no scope at all"),
         ("scope", A.id, "user/../x"),
+        ("scope", A.id, "user"),
+        ("scope", A.id, "global"),
     ],
 )
 def test_what_the_state_does_not_allow_is_refused(commands, args):

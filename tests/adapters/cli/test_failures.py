@@ -494,7 +494,7 @@ def test_an_output_that_cannot_be_written_is_told(commands):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_gives_its_leases_back_and_the_next_goes_on(commands, number):
     home = commands.home
-    home.write(*(Session(number=n) for n in range(100, 400)))
+    home.write(*(Session(number=n) for n in range(100, 250)))
     before = home.position
 
     process = commands.process("run", "--sessions", home.sessions)
@@ -513,8 +513,8 @@ def test_a_run_that_is_stopped_gives_its_leases_back_and_the_next_goes_on(comman
     assert out == ""
     assert held == []
     assert len(home.events(Stage1LeaseReleased, before)) <= 1
-    assert 2 < done < 302
+    assert 2 < done < 152
     assert after.code == 0
-    assert after.json["stage1"]["claimed"] == 302 - done
-    assert len(home.selected()) == 256
+    assert after.json["stage1"]["claimed"] == 152 - done
+    assert len(home.selected()) == 152
     assert home.memory.replay_verify() == []
