@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
-from .settings import Settings, default_home, load
-from .store import SqliteStore, Verified
+from .settings import Settings, default_home, is_dsn, load, without_password
+from .store import LogStore, StoreSealed, Verified
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Memory:
     def __init__(
         self,
         home: Path,
-        store: SqliteStore,
+        store: LogStore,
         settings: Settings,
         *,
         clock: Callable[[], float] | None,
@@ -67,8 +67,10 @@ class Memory:
     @classmethod
     def open(
         cls,
-        home: Path | str | None = None,
+        place: Path | str | None = None,
+        /,
         *,
+        home: Path | str | None = None,
         clock: Callable[[], float] | None = None,
         config: Path | None = None,
         settings: Mapping[str, Any] | None = None,
@@ -77,17 +79,26 @@ class Memory:
         from_cli: bool = False,
         check: bool = True,
     ) -> "Memory":
-        """Open the memory in `home`, by default the user's own; made there unless `create=False`.
+        """Open the memory in a home, by default the user's own; made there unless `create=False`.
 
+        `place` is the home, or the DSN of a PostgreSQL database that several machines share: then
+        this machine's part (folders, keys) is in `home`. The setting `database` is a DSN, too.
         `clock` (Unix seconds) marks a new home as simulated; a home keeps to one kind of clock.
         `settings` beat the environment, which beats the file. `sample` works beside the default
         home, on the sessions that come with Threadbook. Raises `SettingsError`, `StoreError`.
         """
-        chosen = load(config, flags=settings)
-        home = home_of(home, sample=sample)
-        store = wiring.open_store(home, clock=clock, create=create, check=check)
+        database = str(place) if is_dsn(place) else None
+        chosen = load(config, flags={"database": database, **(settings or {})})
+        folder = home_of(home if place is None or database else place, sample=sample)
+        store = wiring.open_store(
+            folder,
+            database="" if sample else chosen.database,
+            clock=clock,
+            create=create,
+            check=check,
+        )
         return cls(
-            home,
+            folder,
             store,
             chosen,
             clock=clock,
@@ -127,6 +138,7 @@ class Memory:
         `again` reads once more what was read, and tries anew what failed."""
         from ..application import startup
 
+        self._refuse_sealed()
         # A worker a run, so that what an earlier run of this program left is nobody's.
         worker_id = self._workers.name(wiring.new_id())
         around = replace(self._around, worker_id=worker_id)
@@ -187,6 +199,8 @@ class Memory:
         head = self.store.head()
         return {
             "home": str(self.home),
+            "database": self.store.name,
+            "sealed": self.store.sealed(),
             "clock": "real" if self._clock is None else "simulated",
             "head": None if head is None else f"{head.position} {head.chain.hex()}",
             **told,
@@ -246,6 +260,7 @@ class Memory:
         """Forget a thread for good, its words included; also one that was never seen."""
         from ..application import forget
 
+        self._refuse_sealed()
         report = forget.forget(
             self._around, thread, reason="person", actor=self._actor(confirmed=confirmed)
         )
@@ -265,6 +280,7 @@ class Memory:
         """Write every memory root under a new or empty folder; scope -> where it is."""
         from .export import export
 
+        self._refuse_sealed()
         return export(self._around, Path(folder).expanduser())
 
     def verify(self) -> Verified:
@@ -319,13 +335,21 @@ class Memory:
         with self.store.at(position) as view:
             yield view, view.recorded_at_ms / 1000
 
+    def _refuse_sealed(self) -> None:
+        """What would be made from texts that cannot be read here would be half of it."""
+        if why := self.store.sealed():
+            raise StoreSealed(why)
+
     def _actor(self, *, confirmed: bool = False) -> str:
         return cli_actor(confirmed=confirmed) if self._from_cli else "application"
 
     def _settings_told(self) -> dict[str, Any]:
         from .settings import REASONS
 
+        def told(value: Any) -> Any:
+            return without_password(value) if is_dsn(value) else to_builtins(value)
+
         return {
-            key: {"value": to_builtins(getattr(self.settings, key)), "reason": reason}
+            key: {"value": told(getattr(self.settings, key)), "reason": reason}
             for key, reason in REASONS.items()
         }

@@ -7,6 +7,7 @@ own file; a wrong type is an error. What is in force is printed by `threadbook s
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: Literal["v1"] = "v1"
     scope: Literal["project", "global"] = "project"
     model: Literal["offline"] = "offline"
+    database: str = ""
     sources: tuple[str, ...] = ()
     generate_memories: bool = True
     disable_on_external_context: bool = False
@@ -50,6 +52,7 @@ REASONS: dict[str, str] = {
     "version": "layout of the folder; v1 is the handbook (MEMORY.md and a summary)",
     "scope": "one memory a project, or one for all (Codex's single folder)",
     "model": "who extracts and consolidates; offline needs no key and no network",
+    "database": "postgresql://… shared by several machines; empty: one file in the home",
     "sources": "files and folders with sessions; empty: ~/.codex and ~/.claude",
     "generate_memories": "false: sessions seen from now on are registered as disabled",
     "disable_on_external_context": "true: web and MCP text in a session pollutes it",
@@ -156,10 +159,22 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
             converted[key] = msgspec.convert(value, FIELDS[key])
         except msgspec.ValidationError as error:
             raise SettingsError(f"{where}: `{key}`: {explained(key, error)}") from error
+        if key == "database" and value and not is_dsn(value):
+            raise SettingsError(f"{where}: `database` must begin with postgresql://, or be empty")
         if key in CLAMPS:
             low, high = CLAMPS[key]
             converted[key] = min(max(converted[key], low), high)
     return Settings(**converted)
+
+
+def is_dsn(place: object) -> bool:
+    return isinstance(place, str) and place.startswith(("postgresql://", "postgres://"))
+
+
+def without_password(dsn: str) -> str:
+    """A DSN as it may be shown."""
+    dsn = re.sub(r"(//[^/?#@]*?):[^/?#]*@", r"\1@", dsn)
+    return re.sub(r"([?&](?:ssl)?password)=[^&]*", r"\1=***", dsn)
 
 
 def explained(key: str, error: msgspec.ValidationError) -> str:

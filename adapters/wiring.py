@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings
-from .store import SqliteStore, StoreUnreadable
+from .store import LogStore, SqliteStore, StoreUnreadable
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -24,8 +24,32 @@ OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its s
 
 
 def open_store(
-    home: Path, *, clock: Callable[[], float] | None, create: bool, check: bool = True
-) -> SqliteStore:
+    home: Path,
+    *,
+    database: str = "",
+    clock: Callable[[], float] | None,
+    create: bool,
+    check: bool = True,
+) -> LogStore:
+    """The file in the home, or the schema of a DSN with this home beside it."""
+    if database:
+        try:
+            from .store.postgres import PostgresStore
+        except ImportError as error:
+            raise StoreUnreadable(
+                "a memory in PostgreSQL needs psycopg and cryptography:"
+                " pip install 'threadbook[postgres]'"
+            ) from error
+        return PostgresStore.open(
+            database,
+            home,
+            projections=SYNCHRONOUS,
+            clock=clock or time.time,
+            machine=lambda: machine(home),
+            simulated=clock is not None,
+            create=create,
+            check=check,
+        )
     return SqliteStore.open(
         home,
         projections=SYNCHRONOUS,
@@ -37,7 +61,7 @@ def open_store(
 
 
 def surroundings(
-    home: Path, store: SqliteStore, settings: Settings, *, clock: Callable[[], float] | None
+    home: Path, store: LogStore, settings: Settings, *, clock: Callable[[], float] | None
 ) -> Surroundings:
     machine_id = machine(home)
     workers = Workers(home, machine_id)

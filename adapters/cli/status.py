@@ -16,6 +16,8 @@ def command(context: Context) -> None:
 
     def lines() -> None:
         click.echo(f"home      {told['home']}  ({told['clock']} clock)")
+        if told["sealed"]:
+            click.echo(f"sealed    {told['sealed']}")
         click.echo(f"log       {told['events']} events; head {told['head']}")
         threads = ", ".join(f"{count} {what}" for what, count in told["threads"].items() if count)
         click.echo(f"threads   {threads or 'none yet; `threadbook run` reads them'}")

@@ -1,11 +1,17 @@
-"""The store on SQLite: the log, its texts, its tables, and what keeps them honest."""
+"""The store: the log, its texts, its tables, and what keeps them honest.
 
+On SQLite here; `postgres.py` is imported only where a DSN is given.
+"""
+
+from .base import LogStore
 from .errors import (
     StoreBusy,
     StoreDamaged,
     StoreError,
     StoreFull,
+    StoreLost,
     StoreMismatch,
+    StoreSealed,
     StoreUnreadable,
 )
 from .sqlite import FILE, SqliteStore
@@ -14,12 +20,15 @@ from .verify import Difference, Verified
 __all__ = [
     "FILE",
     "Difference",
+    "LogStore",
     "SqliteStore",
     "StoreBusy",
     "StoreDamaged",
     "StoreError",
     "StoreFull",
+    "StoreLost",
     "StoreMismatch",
+    "StoreSealed",
     "StoreUnreadable",
     "Verified",
 ]
