@@ -1,6 +1,7 @@
 """What tests of the store share: a home, events to put into it, and other processes beside it."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +10,40 @@ from threadbook.adapters.store import SqliteStore
 from threadbook.domain.events import ThreadForgotten, ThreadPolluted
 from threadbook.projections.catalog import SYNCHRONOUS
 
+DSN = "dsn"  # A file of that name beside a home: the home's log is in PostgreSQL.
 ROOT = Path(__file__).resolve().parents[2]
 NOON = 1_767_268_800
 
 
+def dsn_beside(home):
+    file = home.parent / DSN
+    return file.read_text() if file.exists() else None
+
+
 def open_store(home, *, clock=lambda: float(NOON), **options):
-    return SqliteStore.open(home, projections=SYNCHRONOUS, clock=clock, **options)
+    dsn = dsn_beside(home)
+    if dsn is None:
+        return SqliteStore.open(home, projections=SYNCHRONOUS, clock=clock, **options)
+    from threadbook.adapters.store.postgres import PostgresStore
+
+    return PostgresStore.open(
+        dsn, home, projections=SYNCHRONOUS, clock=clock, machine=lambda: home.name, **options
+    )
+
+
+def edit(home, *statements):
+    """As anyone could who may write the database."""
+    dsn = dsn_beside(home)
+    if dsn is not None:
+        from tests.postgres import schema_of, server
+
+        server().admin("BEGIN", *statements, "COMMIT", schema=schema_of(dsn))
+        return
+    db = sqlite3.connect(home / "threadbook.sqlite")
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
 
 
 def polluted(thread_id="t1", at=NOON):
