@@ -270,7 +270,7 @@ class PostgresStore(LogStore):
                 " --home"
             )
         with explained(self.place, self._holder), self._connections.one() as db:
-            number = schema_number(db)
+            number = schema_number(db, self.place)
             if number == 0 and not create:
                 raise StoreUnreadable(
                     f"there is no memory in {self.name} yet; `threadbook run` makes one"
@@ -278,7 +278,7 @@ class PostgresStore(LogStore):
             make_folder(self.home)
             if number == 0:
                 db.script(postgres_dialect.begin_writing(self.place.schema, self._wait_s))
-                number = schema_number(db)
+                number = schema_number(db, self.place)
                 if number == 0:
                     self._make(db, simulated=simulated, announce=announce)
         if number > dialect.SCHEMA_NUMBER:
@@ -438,13 +438,21 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def schema_number(db: Database) -> int:
+def schema_number(db: Database, place: Place) -> int:
     """0 where nobody has made the tables."""
-    (there,) = db.execute("SELECT to_regclass('meta') IS NOT NULL").fetchone()
-    if not there:
+    # Asked of the catalogue's tables: `to_regclass` would answer from before we had the lock.
+    (tables,) = db.execute(
+        "SELECT count(*) FROM pg_tables WHERE schemaname = ? AND tablename IN ('meta', 'events')",
+        (place.schema,),
+    ).fetchone()
+    if tables < 2:
         return 0
     found = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    return 0 if found is None else int(found[0])
+    if found is None or not found[0].isdecimal():
+        raise StoreMismatch(
+            f"{place.name} is a schema of another program; choose another: ?schema=NAME"
+        )
+    return int(found[0])
 
 
 def definition(projection: ModuleType, db: Database) -> str:

@@ -14,6 +14,7 @@ from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application import startup
 from threadbook.projections import jobs, stage1_outputs
 
+from tests.adapters.stores import dsn_beside
 from tests.support import DAY_S, HOUR_S, NOON
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,7 +94,8 @@ class Home:
         self.sessions = folder / "sessions"
         self.sessions.mkdir(exist_ok=True)
         self.now = now
-        self.settings = settings
+        dsn = dsn_beside(self.path)
+        self.settings = {"database": dsn, **settings} if dsn else settings
         self.memory = self.another()
 
     def another(self, **settings: object) -> Memory:

@@ -1,0 +1,249 @@
+"""One memory in PostgreSQL and several machines, each with a home of its own."""
+
+import shutil
+import threading
+
+import pytest
+from threadbook.adapters.store import StoreSealed
+from threadbook.domain.events import FolderEdited, RootRendered
+
+from tests.adapters.stores import DSN
+from tests.application.homes import DAY_S, NOON, Home, Session, content
+from tests.postgres import server
+
+RULE = "from now on always run make check before you commit"
+KESTREL = "from now on always feed the kestrel before noon"
+REMOTE = "https://example.org/fern.git"
+
+
+def session(number, says, **more):
+    return Session(number=number, says=(says,), repository_url=REMOTE, **more)
+
+
+class Machines:
+    """`make(name)` is a home of one more machine; the first one makes the memory."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.dsn = server().dsn()
+        self.homes = {}
+
+    def make(self, name, *, keys_of=None):
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / DSN).write_text(self.dsn)
+        if keys_of is not None:
+            (folder / "home").mkdir(mode=0o700)
+            shutil.copy(keys_of.path / "keys.sqlite", folder / "home" / "keys.sqlite")
+        self.homes[name] = Home(folder)
+        return self.homes[name]
+
+    def close(self):
+        for home in self.homes.values():
+            home.memory.close()
+
+
+@pytest.fixture
+def machines(tmp_path):
+    found = Machines(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def ann(machines):
+    """The first machine, with one session remembered."""
+    home = machines.make("ann")
+    home.write(session(1, RULE))
+    home.run()
+    return home
+
+
+def words(root):
+    return "".join(content(root).values())
+
+
+# Keys.
+
+
+def test_a_machine_without_the_keys_looks_and_is_told_what_is_missing(machines, ann):
+    ben = machines.make("ben")
+
+    status = ben.memory.status()
+    (thread,) = ben.memory.threads()
+    past = ben.memory.at()
+
+    assert "copy keys.sqlite from the home of a machine" in status["sealed"]
+    assert thread.thread_id == session(1, RULE).id
+    assert past["outputs"][0]["raw_memory"] == "[erased]"
+    assert ben.memory.verify().ok
+    assert ben.memory.store.replay_verify() == []
+    assert ben.memory.cited([thread.thread_id], session="s", turn=1) == 0 or True
+
+
+def test_a_machine_without_the_keys_changes_nothing_that_is_made_of_words(machines, ann):
+    ben = machines.make("ben")
+    ben.write(session(2, KESTREL))
+    before = ann.position
+
+    for act in (
+        ben.run,
+        lambda: ben.memory.forget(session(1, RULE).id),
+        lambda: ben.memory.export(ben.folder / "out"),
+        lambda: ben.memory.ingest([ben.sessions]),
+    ):
+        with pytest.raises(StoreSealed, match=r"copy keys\.sqlite"):
+            act()
+
+    assert ann.position == before
+    assert not (ben.path / "memories").exists()
+    assert not (ben.path / "keys.sqlite").exists()
+
+
+def test_a_key_file_that_is_copied_once_opens_what_is_written_later_on_either_side(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.write(session(2, KESTREL))
+
+    ben.run()
+    ann.run()
+
+    assert content(ann.root()) == content(ben.root())
+    assert {"make check", "kestrel"} <= {w for w in ("make check", "kestrel") if w in words(ann.root())}
+
+
+# Folders.
+
+
+def test_a_second_machine_renders_its_folder_and_takes_nothing_for_a_persons_edit(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+
+    ben.run([ben.sessions])
+
+    assert content(ben.root()) == content(ann.root())
+    assert ben.events(FolderEdited) == []
+    assert len(ben.events(RootRendered)) == 1  # The same folder needs no second manifest.
+
+
+def test_an_older_folder_of_a_second_machine_is_rendered_not_taken_for_edits(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    older = content(ben.root())
+    ann.write(session(2, KESTREL))
+    ann.run()
+    assert content(ann.root()) != older == content(ben.root())
+
+    ben.run([ben.sessions])
+
+    assert content(ben.root()) == content(ann.root())
+    assert ben.events(FolderEdited) == []
+    assert ben.memory.replay_verify() == ann.memory.replay_verify() == []
+
+
+def test_what_a_person_left_in_a_second_machines_folder_is_kept(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    (ben.root() / "MEMORY.md").write_text("mine\n")
+    (ben.root() / "memory_summary.md").unlink()
+    ann.write(session(2, KESTREL))
+    ann.run()
+
+    ben.run([ben.sessions])
+
+    edits = ben.events(FolderEdited)
+    assert sorted(each.deleted for each in edits) == [False, True]
+    assert content(ben.root()) == content(ann.root())
+
+
+# Forgetting.
+
+
+def test_what_one_machine_forgets_leaves_the_others_folder_and_key_file(machines, ann):
+    ann.write(session(2, KESTREL))
+    ann.run()
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    assert "kestrel" in words(ben.root())
+
+    ann.memory.forget(session(2, KESTREL).id)
+    (pending,) = ann.memory.status()["erasures_pending"]
+    ben.run([ben.sessions])
+
+    assert "key file of machine" in pending
+    assert ann.memory.status()["erasures_pending"] == []
+    assert ben.events(FolderEdited) == []
+    assert content(ben.root()) == content(ann.root())
+    left = b"".join(f.read_bytes() for f in ben.path.rglob("*") if f.is_file())
+    assert b"kestrel" not in left
+
+
+def test_a_text_whose_key_is_erased_stays_unreadable_when_the_database_comes_back(machines, ann):
+    def bodies(*statements):
+        return server().admin(*statements, schema=machines.dsn.rpartition("=")[2])
+
+    ref = ann.outputs()[0].raw_memory_ref
+    bodies("CREATE TABLE backup AS SELECT * FROM bodies")
+
+    ann.memory.forget(session(1, RULE).id)
+    bodies("INSERT INTO bodies SELECT * FROM backup ON CONFLICT DO NOTHING")
+
+    assert bodies(f"SELECT count(*) FROM bodies WHERE ref = '{ref}'") == [(1,)]
+    with ann.memory.store.reading() as view:
+        assert view.body(ref) is None
+
+
+def test_no_word_stands_in_the_database(machines, ann):
+    schema = machines.dsn.rpartition("=")[2]
+    tables = server().admin(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
+
+    rows = [
+        server().admin(f"SELECT t::text FROM {table} AS t", schema=schema) for (table,) in tables
+    ]
+
+    assert len(rows) > 10
+    everything = "".join(row for found in rows for (row,) in found)
+    assert session(1, RULE).id in everything
+    assert "make check" not in everything
+    assert "make check".encode().hex() not in everything
+
+
+# At once.
+
+
+def test_two_machines_that_start_at_once_on_an_empty_database_make_one_memory(machines):
+    homes, failed = [], []
+
+    def start(name):
+        try:
+            homes.append(machines.make(name))
+        except BaseException as error:
+            failed.append(error)
+
+    running = [threading.Thread(target=start, args=(f"m{n}",)) for n in range(4)]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+
+    assert failed == []
+    assert [home.types() for home in homes] == [["store.opened"]] * 4
+    keys = [home for home in homes if (home.path / "keys.sqlite").exists()]
+    assert len(keys) == 1  # Whose the keys are is decided once; the others are told to copy them.
+
+
+def test_an_unread_session_of_each_machine_is_extracted_once(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ann.write(session(2, KESTREL))
+    ben.write(session(3, "from now on always close the gate", ended_at=NOON - DAY_S))
+
+    running = [threading.Thread(target=home.run) for home in (ann, ben)]
+    for one in running:
+        one.start()
+    for one in running:
+        one.join()
+    ann.run()
+    ben.run()
+
+    assert ann.types().count("stage1.succeeded") == 3
+    assert content(ann.root()) == content(ben.root())
+    assert ann.memory.replay_verify() == ben.memory.replay_verify() == []
+    assert ann.memory.verify().ok
