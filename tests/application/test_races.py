@@ -403,7 +403,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
         "phase2.lease_claimed",
     )
     steps += ("phase2.artifacts_published", "phase2.root_rendered")
-    for at in range(12):
+    for at in range(9):
         place = Place(tmp_path / str(at))
         victim, other = place.start(), place.start()
         step, many = steps[at % len(steps)], chance.randrange(1, 4)
@@ -419,7 +419,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
         events = place.events()
         taken += walked(events)
         assert_complete(place, SESSIONS)
-    assert killed >= 6, "they had ended before"
+    assert killed >= 4, "they had ended before"
     assert taken, "no kill met a lease"
 
 
@@ -427,7 +427,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
 def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
     stopped = released = 0
     steps = ("stage1.lease_claimed", "stage1.succeeded", "phase2.lease_claimed", "phase2.succeeded")
-    for at in range(8):
+    for at in range(6):
         place = Place(tmp_path / str(at))
         run = place.start()
         while place.count(steps[at % 4]) < 1 + at // 4 and not run.has_ended():
@@ -447,7 +447,7 @@ def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
         report = place.run()
         assert report["waiting"] == {}
         assert_complete(place, SESSIONS)
-    assert stopped >= 4
+    assert stopped >= 3
     assert released
 
 
