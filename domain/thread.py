@@ -30,12 +30,13 @@ from .session import Header
 
 
 class Thread(Struct, frozen=True, kw_only=True):
-    """`exists`: a transcript of it was registered. An id can be forgotten before that."""
+    """`exists`: a transcript of it was registered. An id can be forgotten before that; of a thread
+    that does not exist only the id and the forgetting mean something."""
 
     thread_id: str
     exists: bool = False
     forgotten: bool = False
-    mode: Mode = "enabled"
+    mode: Mode = "disabled"
     mode_reason: str = ""
     scope: str = ""
     tool: Tool = "codex"

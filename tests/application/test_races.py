@@ -10,8 +10,10 @@ import time
 from collections import Counter, defaultdict
 
 import pytest
+from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineExtractor
+from threadbook.application import phase1
 from threadbook.application.ports import Extracted
 from threadbook.domain.events import (
     Phase2Failed,
@@ -273,6 +275,25 @@ def test_who_reads_a_session_past_the_end_of_the_lease_records_nothing(home):
     assert "run make lint" in content(home.root())["MEMORY.md"]
 
 
+def test_a_lease_that_was_taken_over_is_not_the_first_readers_while_the_second_reads(home):
+    home.write(SESSIONS[0])
+    second = replace(home.memory._around, worker_id="of another machine")
+
+    def meanwhile(header, items):
+        home.later(2 * HOUR_S)
+        with home.memory.store.writing(actor="pipeline") as tx:
+            taken = phase1.claim(
+                second, tx, header.thread_id, backfill=False, unfinished_mtime_ms=None
+            )
+        assert taken.taken_over_from
+        return Extracted(raw_memory="late", rollout_summary="late", rollout_slug=None)
+
+    report = home.run_with(extractor=Telling(**{SESSIONS[0].id: meanwhile}))
+
+    assert (report.stage1.succeeded, report.stage1.failed) == (0, 1)
+    assert not home.outputs()
+
+
 def test_who_consolidates_past_the_end_of_the_lease_publishes_nothing(home):
     home.write(SESSIONS[0])
 
@@ -382,7 +403,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
         "phase2.lease_claimed",
     )
     steps += ("phase2.artifacts_published", "phase2.root_rendered")
-    for at in range(12):
+    for at in range(9):
         place = Place(tmp_path / str(at))
         victim, other = place.start(), place.start()
         step, many = steps[at % len(steps)], chance.randrange(1, 4)
@@ -398,7 +419,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
         events = place.events()
         taken += walked(events)
         assert_complete(place, SESSIONS)
-    assert killed >= 6, "they had ended before"
+    assert killed >= 4, "they had ended before"
     assert taken, "no kill met a lease"
 
 
@@ -406,7 +427,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path):
 def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
     stopped = released = 0
     steps = ("stage1.lease_claimed", "stage1.succeeded", "phase2.lease_claimed", "phase2.succeeded")
-    for at in range(8):
+    for at in range(6):
         place = Place(tmp_path / str(at))
         run = place.start()
         while place.count(steps[at % 4]) < 1 + at // 4 and not run.has_ended():
@@ -426,7 +447,7 @@ def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
         report = place.run()
         assert report["waiting"] == {}
         assert_complete(place, SESSIONS)
-    assert stopped >= 4
+    assert stopped >= 3
     assert released
 
 
@@ -454,18 +475,17 @@ def test_a_run_outlasts_another_program_that_holds_the_file(tmp_path, mode):
     place = Place(tmp_path, *SESSIONS[:2])
     place.run()
     place.write(*SESSIONS)
-    held = holder(place, mode, 1)
+    held = holder(place, mode, 1.5)
 
     run = place.start()
     look = place.start("status", "--json")
-    began = time.monotonic()
     ended_well(look)
-    looked_s = time.monotonic() - began
+    answered_at_once = held.poll() is None
     ended_well(run)
 
     assert held.wait(timeout=30) == 0
     held.stdout.close()
-    assert looked_s < 1
+    assert answered_at_once
     assert_complete(place, SESSIONS)
     if mode == "read":
         place.run()
