@@ -78,6 +78,7 @@ class Workspace:
         self.path = home / "memories" / memory_version / folder
         self.edits_path = self.path.with_name(f"{folder}.edits")
         self._lock_path = home / "locks" / f"{memory_version}-{folder}.lock"
+        self._rendered_path = self._lock_path.with_suffix(".rendered")
         self._git = git
 
     @contextmanager
@@ -274,6 +275,23 @@ class Workspace:
             else:
                 manifest[path] = self.write(path, text, flushed=not _is_input(path))
         return manifest
+
+    def rendered_at(self) -> int | None:
+        """The position of the log that this folder was last rendered at; None: nobody knows."""
+        try:
+            return int(self._rendered_path.read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def note_rendered(self, position: int) -> None:
+        """A cut-off note is no number, and then nobody knows; whoever writes holds the lock."""
+        with _advised(self._rendered_path):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self._rendered_path, flags, 0o600)
+            try:
+                os.write(descriptor, b"%d\n" % position)
+            finally:
+                os.close(descriptor)
 
     def has_baseline(self) -> bool:
         """Whether there seems to be one; whether it is sound is only known to `diff`."""

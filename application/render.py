@@ -4,6 +4,10 @@ The log is right about what was published, the folder about what a person did si
 that is neither as it was rendered last nor as it ever was is a person's: it is recorded, copied
 beside the root, and only then replaced. Rendering again changes nothing, and a render that was
 killed is finished by the next one.
+
+Several machines may share a log, each with a folder of its own. The last manifest is then perhaps
+another machine's: what this folder held when it was last rendered here is its baseline. A file that
+is as the baseline has it is old and no edit, and only what stood there can have been deleted.
 """
 
 from collections.abc import Iterator
@@ -88,24 +92,25 @@ def attempt(
         last = None if previous is not None else forgetting(view, root)
         withdrawn = last.removed_ref if last else None
         left_over = withdrawn_paths(view, last)
+        keep_edits = last is None and not forgotten_since(view, root, workspace.rendered_at())
         record = Recorder(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
         )
     earlier = Earlier(around, root)
-    keep_edits = last is None  # What lies in the folder may be what had to go.
     workspace.prepare()
+    here = Here(workspace)
     rendered = Rendered()
 
     def on_edit(path: str, content: bytes) -> None:
-        if keep_edits and not earlier.was(path, content):
+        if keep_edits and path not in here.unchanged and not earlier.was(path, content):
             rendered.edits.append(str(keep(record, workspace, path, content)))
 
     if keep_edits:
         for path in sorted((previous or {}).keys() & files.keys()):
-            if is_artifact(path) and not (workspace.path / path).exists():
+            if is_artifact(path) and here.was_deleted(path):
                 record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
-    before = (previous or {}) | dict.fromkeys(left_over, "")
+    before = dict.fromkeys([*here.unchanged, *left_over], "") | (previous or {})
     digests = workspace.render(files, previous=before, on_edit=on_edit)
     for change in workspace.diff():
         {"A": rendered.added, "M": rendered.modified, "D": rendered.deleted}[change.status].append(
@@ -116,7 +121,28 @@ def attempt(
     workspace.reset_baseline(around.clock())
     if digests != previous:
         record.manifest(digests, actor=actor)
+    workspace.note_rendered(record.read_at)
     return rendered
+
+
+class Here:
+    """What has become, in this home, of what was last rendered in it."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.there = workspace.scan().files.keys()
+        self.has_baseline = workspace.has_baseline()
+        self.changes = {change.path: change.status for change in workspace.diff()}
+        self.unchanged = {
+            path
+            for path in self.there
+            if self.has_baseline and path not in self.changes and is_artifact(path)
+        }
+
+    def was_deleted(self, path: str) -> bool:
+        """Without a baseline everything that is missing counts, except in a new folder."""
+        if self.has_baseline:
+            return self.changes.get(path) == "D"
+        return bool(self.there) and path not in self.there
 
 
 class Earlier:
@@ -243,6 +269,18 @@ def forgetting(view: View, root: Root) -> ArtifactsPublished | None:
             case RootRendered():
                 found = None
     return found
+
+
+def forgotten_since(view: View, root: Root, position: int | None) -> bool:
+    """Whether a forgetting published after this folder was rendered: another machine's folder has
+    followed, and what lies in this one may still be what had to go."""
+    if position is None:
+        return False
+    stream = consolidation_stream(root.memory_version, root.scope)
+    return any(
+        isinstance(recorded.event, ArtifactsPublished) and recorded.event.consolidator == FORGET
+        for recorded in view.events(stream=stream, after=position)
+    )
 
 
 def withdrawn_paths(view: View, last: ArtifactsPublished | None) -> list[str]:

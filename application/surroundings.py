@@ -95,6 +95,11 @@ class Workspace(Protocol):
 
     def remove_edits(self) -> int: ...
 
+    def rendered_at(self) -> int | None:
+        """The position that this folder was last rendered at, where that is known."""
+
+    def note_rendered(self, position: int) -> None: ...
+
     def diff(self) -> Sequence[Changed]:
         """What differs from the baseline."""
 

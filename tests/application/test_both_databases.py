@@ -23,7 +23,9 @@ class Numbered:
         self.known = {}
 
     def __call__(self, text):
-        return ISSUED.sub(lambda found: f"#{self.known.setdefault(found[0], len(self.known))}", text)
+        return ISSUED.sub(
+            lambda found: f"#{self.known.setdefault(found[0], len(self.known))}", text
+        )
 
 
 def told(home):
@@ -63,9 +65,7 @@ def rows(home, number):
 
 
 def as_it_was(home, position):
-    return {
-        name: found for name, found in home.memory.at(position).items() if name != "recorded"
-    }
+    return {name: found for name, found in home.memory.at(position).items() if name != "recorded"}
 
 
 def folders(home):

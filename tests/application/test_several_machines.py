@@ -78,7 +78,7 @@ def test_a_machine_without_the_keys_looks_and_is_told_what_is_missing(machines, 
     assert past["outputs"][0]["raw_memory"] == "[erased]"
     assert ben.memory.verify().ok
     assert ben.memory.store.replay_verify() == []
-    assert ben.memory.cited([thread.thread_id], session="s", turn=1) == 0 or True
+    assert ben.memory.cited([thread.thread_id], session="s", turn=1) == 1
 
 
 def test_a_machine_without_the_keys_changes_nothing_that_is_made_of_words(machines, ann):
@@ -108,7 +108,9 @@ def test_a_key_file_that_is_copied_once_opens_what_is_written_later_on_either_si
     ann.run()
 
     assert content(ann.root()) == content(ben.root())
-    assert {"make check", "kestrel"} <= {w for w in ("make check", "kestrel") if w in words(ann.root())}
+    assert {"make check", "kestrel"} <= {
+        w for w in ("make check", "kestrel") if w in words(ann.root())
+    }
 
 
 # Folders.
@@ -176,6 +178,22 @@ def test_what_one_machine_forgets_leaves_the_others_folder_and_key_file(machines
     assert b"kestrel" not in left
 
 
+def test_an_edit_in_a_folder_that_has_not_followed_a_forgetting_is_not_kept(machines, ann):
+    ann.write(session(2, KESTREL))
+    ann.run()
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    with (ben.root() / "MEMORY.md").open("a") as file:
+        file.write("and kestrels like mice\n")
+
+    ann.memory.forget(session(2, KESTREL).id)
+    ben.run([ben.sessions])
+
+    assert ben.events(FolderEdited) == []
+    assert content(ben.root()) == content(ann.root())
+    assert b"kestrel" not in b"".join(f.read_bytes() for f in ben.path.rglob("*") if f.is_file())
+
+
 def test_a_text_whose_key_is_erased_stays_unreadable_when_the_database_comes_back(machines, ann):
     def bodies(*statements):
         return server().admin(*statements, schema=machines.dsn.rpartition("=")[2])
@@ -203,7 +221,7 @@ def test_no_word_stands_in_the_database(machines, ann):
     everything = "".join(row for found in rows for (row,) in found)
     assert session(1, RULE).id in everything
     assert "make check" not in everything
-    assert "make check".encode().hex() not in everything
+    assert b"make check".hex() not in everything
 
 
 # At once.
