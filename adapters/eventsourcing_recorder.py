@@ -2,6 +2,7 @@
 
     PERSISTENCE_MODULE=threadbook.adapters.eventsourcing_recorder
     THREADBOOK_HOME=<folder>           where threadbook.sqlite lies
+    THREADBOOK_DATABASE=<DSN>          where the log is in PostgreSQL
     ORIGINATOR_ID_TYPE=uuid | text     text to read our own streams, whose ids are no UUIDs
 
 A stored event is a row: originator id = stream, topic = type, state = data, notification id =
@@ -225,6 +226,7 @@ class ThreadbookProcessRecorder(
 
 class Factory(InfrastructureFactory[ThreadbookTrackingRecorder]):
     HOME = "THREADBOOK_HOME"
+    DATABASE = "THREADBOOK_DATABASE"
     STORE_TOPIC = "THREADBOOK_STORE_TOPIC"
     ORIGINATOR_ID_TYPE = "ORIGINATOR_ID_TYPE"
 
@@ -237,7 +239,9 @@ class Factory(InfrastructureFactory[ThreadbookTrackingRecorder]):
         if named not in ("uuid", "text"):
             raise OSError(f"{self.ORIGINATOR_ID_TYPE} is uuid or text, not {named}")
         self.ids: type[UUID] | type[str] = UUID if named == "uuid" else str
-        opened: Log = resolve_topic(self.env.get(self.STORE_TOPIC) or STORE_TOPIC)(home)
+        database = self.env.get(self.DATABASE)
+        places = (home, database) if database else (home,)
+        opened: Log = resolve_topic(self.env.get(self.STORE_TOPIC) or STORE_TOPIC)(*places)
         self.log = opened
 
     def close(self) -> None:

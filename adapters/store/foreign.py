@@ -9,7 +9,7 @@ command would be a belief without a reason. Where each of these programs is with
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...application.ports import Conflict
 from ...domain.events import STORE_STREAM
@@ -192,11 +192,18 @@ def track(db: Database, application: str, position: int) -> None:
         raise Conflict(f"{application} has already come to position {position}")
 
 
-def open_log(home: str, *, guarded: bool = True) -> ForeignLog:
-    """The log of a home, as a library's factory opens it by name."""
+def open_log(home: str, database: str = "", *, guarded: bool = True) -> ForeignLog:
+    """The log of a home, or of a DSN with that home, as a library's factory opens it by name."""
     import time
 
     from ...projections.catalog import SYNCHRONOUS
 
-    store = SqliteStore.open(Path(home), projections=SYNCHRONOUS, clock=time.time, announce=guarded)
+    given: Any = {"projections": SYNCHRONOUS, "clock": time.time, "announce": guarded}
+    store: LogStore
+    if database:
+        from .postgres import PostgresStore
+
+        store = PostgresStore.open(database, Path(home), **given)
+    else:
+        store = SqliteStore.open(Path(home), **given)
     return ForeignLog(store, guarded=guarded)
