@@ -2,10 +2,16 @@
 
 import functools
 import os
+import re
+import shutil
+import socket
 import subprocess
 import tempfile
+import threading
 import uuid
+from contextlib import suppress
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -63,3 +69,60 @@ def server() -> Server:
 
 def schema_of(dsn: str) -> str:
     return dsn.rpartition("schema=")[2]
+
+
+class Proxy:
+    """A way to the server that can be cut: right after the server has said that it committed, and
+    before anybody has heard it."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="tb-p-"))
+        self.commits_until_cut = 0
+        self.cut = 0
+        self._open = []
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.folder / ".s.PGSQL.5432"))
+        self._listener.listen()
+        self._thread(self._accept)
+
+    def dsn(self, dsn: str) -> str:
+        """The same database by this way."""
+        host = re.search(r"host=([^&]*)", dsn)[1]
+        self._server = Path(unquote(host)) / ".s.PGSQL.5432"
+        return dsn.replace(host, str(self.folder))
+
+    def close(self) -> None:
+        self._listener.close()
+        for each in self._open:
+            each.close()
+        shutil.rmtree(self.folder)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._server))
+            self._open += [client, server]
+            self._thread(self._carry, client, server, False)
+            self._thread(self._carry, server, client, True)
+
+    def _carry(self, source, target, from_server) -> None:
+        try:
+            while data := source.recv(65_536):
+                if from_server and self.commits_until_cut and b"COMMIT\x00" in data:
+                    self.commits_until_cut -= 1
+                    if not self.commits_until_cut:
+                        self.cut += 1
+                        break
+                target.sendall(data)
+        except OSError:
+            pass  # The other direction has been ended.
+        for each in (source, target):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _thread(self, act, *values) -> None:
+        threading.Thread(target=act, args=values, daemon=True).start()
