@@ -105,10 +105,14 @@ def claim(
     if shut is not None:
         raise Shut(shut)
     job = state.extraction(tx, policy.memory_version, thread_id)
-    if job.status == "running" and job.worker_id and not around.is_alive(job.worker_id):
-        # Its worker was killed on this machine: that is as good as a lease that has run out, and
-        # spends a try like one, so that a session that kills its worker is not read for ever.
-        job = msgspec.structs.replace(job, lease_until=now)
+    if extraction.is_held(job, now=now) and job.worker_id and not around.is_alive(job.worker_id):
+        # It was killed on this machine, so whoever comes next gives its lease back for it.
+        assert job.ownership_token is not None
+        released = extraction.release(
+            job, ownership_token=job.ownership_token, reason="worker_gone", now=now
+        )
+        tx.append(extraction_stream(policy.memory_version, thread_id), released)
+        job = extraction.evolve(job, released)
     claimed = extraction.claim(
         job,
         watermark=extraction.watermark_of(thread.updated_at_ms),

@@ -126,13 +126,14 @@ class Stage1LeaseClaimed(Event, frozen=True, kw_only=True, tag="stage1.lease_cla
 
 
 class Stage1LeaseReleased(Event, frozen=True, kw_only=True, tag="stage1.lease_released"):
-    """Given back unfinished; claimable at once."""
+    """Given back unfinished; claimable at once. `retry_remaining` where that spent a try."""
 
     thread_id: str
     memory_version: str
     ownership_token: str
     reason: str
     tokens: Tokens = NO_TOKENS
+    retry_remaining: int | None = None
 
 
 class Stage1Succeeded(Event, frozen=True, kw_only=True, tag="stage1.succeeded"):

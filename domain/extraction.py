@@ -149,10 +149,12 @@ def release(
     job: Extraction,
     *,
     ownership_token: str,
-    reason: str = "stopped",
+    reason: Literal["stopped", "worker_gone"] = "stopped",
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Stage1LeaseReleased:
+    """Give the job back unfinished. For a worker that was killed that spends a try, as taking over
+    a lease that ran out does: a session that kills its worker is not read for ever."""
     require_lease(job, ownership_token)
     return Stage1LeaseReleased(
         at=now,
@@ -161,6 +163,7 @@ def release(
         ownership_token=ownership_token,
         reason=reason,
         tokens=tokens,
+        retry_remaining=max(job.retry_remaining - 1, 0) if reason == "worker_gone" else None,
     )
 
 
@@ -337,8 +340,9 @@ def evolve(job: Extraction, event: Folded) -> Extraction:
                 last_error=None,
                 input_watermark=event.input_watermark,
             )
-        case Stage1LeaseReleased():
-            return replace(job, status="pending", lease_until=None)
+        case Stage1LeaseReleased(retry_remaining=left):
+            kept = job.retry_remaining if left is None else left
+            return replace(job, status="pending", lease_until=None, retry_remaining=kept)
         case Stage1Succeeded():
             read = done(job, watermark=event.input_watermark, extractor=event.extractor)
             if not event.output_replaced:

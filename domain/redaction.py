@@ -126,8 +126,9 @@ def found(
             width = min(window, end - left)
             # One letter grows when it is lowered, and places must stay what they are.
             low = view[left : left + width + LONGEST_ANCHOR - 1].replace("\u0130", "i").lower()
+            standing: dict[str, list[int]] = {}
             for number, rule in enumerate(rules):
-                for anchor in anchors(rule, low, width):
+                for anchor in anchors(rule, low, width, standing):
                     if past[number] <= left + anchor:
                         for begin, finish, goes in tried(rule, view, left + anchor):
                             past[number] = max(past[number], finish)
@@ -135,14 +136,24 @@ def found(
                                 yield begin, finish
 
 
-def anchors(rule: Rule, low: str, window: int) -> list[int]:
-    places = []
+def anchors(rule: Rule, low: str, window: int, standing: dict[str, list[int]]) -> list[int]:
+    """Where a rule is tried. `standing` keeps where each fixed string of this window stands: a
+    thousand anchors are some 240 strings, and looking for them is what redaction costs."""
+    places: list[int] = []
     for anchor in rule.anchors:
-        at = low.find(anchor)
-        while 0 <= at < window:
-            places.append(at)
-            at = low.find(anchor, at + 1)
+        if (there := standing.get(anchor)) is None:
+            there = standing[anchor] = all_places(anchor, low, window)
+        places += there
     return sorted(places) if len(rule.anchors) > 1 else places
+
+
+def all_places(anchor: str, low: str, window: int) -> list[int]:
+    places = []
+    at = low.find(anchor)
+    while 0 <= at < window:
+        places.append(at)
+        at = low.find(anchor, at + 1)
+    return places
 
 
 def tried(rule: Rule, view: str, at: int) -> Iterator[tuple[int, int, bool]]:

@@ -207,6 +207,11 @@ def evolve(rows: Sequence[Row], event: JobEvent) -> Sequence[Row]:
             return [claimed(row, event) for row in rows or [absent]]
         case Phase2LeaseRenewed(lease_until=until):
             return [replace(row, lease_until=until) for row in rows]
+        case Stage1LeaseReleased(retry_remaining=int(left)):
+            return [
+                replace(row, status="pending", lease_until=None, retry_remaining=left)
+                for row in rows
+            ]
         case Stage1LeaseReleased() | Phase2LeaseReleased():
             return [replace(row, status="pending", lease_until=None) for row in rows]
         case Stage1Succeeded():

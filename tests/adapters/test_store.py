@@ -137,7 +137,7 @@ def test_a_file_that_is_no_database_is_damaged_and_left_alone(home):
 @on_both
 def test_a_missing_store_is_not_made_by_a_command_that_only_looks(home):
     with pytest.raises(
-        StoreUnreadable, match="there is no memory in .* yet; `threadbook run` makes one"
+        StoreUnreadable, match=r"there is no memory in .* yet; `threadbook run` makes one"
     ):
         open_store(home, create=False)
 

@@ -19,6 +19,7 @@ from threadbook.domain.events import (
     Phase2LeaseClaimed,
     Phase2LeaseReleased,
     Stage1LeaseClaimed,
+    Stage1LeaseReleased,
     Stage1Succeeded,
     ThreadForgotten,
     ThreadPolluted,
@@ -115,7 +116,8 @@ def test_who_follows_a_dead_worker_takes_its_slot(steps):
 
     claimed = second.claim(A)
 
-    assert claimed.taken_over_from == dead.ownership_token
+    (released,) = steps.home.events(Stage1LeaseReleased)
+    assert (released.ownership_token, released.reason) == (dead.ownership_token, "worker_gone")
     assert claimed.retry_remaining == 2
     assert steps.finishes(dead) == "failed"
     assert steps.output(A) is None

@@ -2,9 +2,18 @@
 
 import json
 import sys
+from collections import Counter
 
 import pytest
-from threadbook.domain.redaction import MARKER, redact, redact_header, redact_item, redacted
+from threadbook.domain.redaction import (
+    MARKER,
+    RULES,
+    anchors,
+    redact,
+    redact_header,
+    redact_item,
+    redacted,
+)
 from threadbook.domain.session import (
     Agent,
     Assistant,
@@ -115,6 +124,30 @@ def test_a_long_secret_goes_whole():
     value = further_shapes.some("long", 200_000)
 
     assert redact(f"api_key={value} next") == f"api_key={MARKER} next"
+
+
+class Searched(str):
+    """A window that counts what it is searched for."""
+
+    def find(self, *asked):
+        SEARCHES[asked[0]] += 1
+        return super().find(*asked)
+
+
+SEARCHES: Counter[str] = Counter()
+
+
+def test_a_string_that_many_rules_look_for_is_looked_for_once_a_window():
+    window, standing = Searched("nothing of the kind stands here"), {}
+    shared = Counter(anchor for rule in RULES for anchor in rule.anchors)
+
+    SEARCHES.clear()
+    places = [anchors(rule, window, len(window), standing) for rule in RULES]
+
+    assert max(shared.values()) > 10
+    assert SEARCHES.keys() == shared.keys()
+    assert set(SEARCHES.values()) == {1}
+    assert not any(places)
 
 
 def test_only_one_letter_grows_when_it_is_lowered():

@@ -120,7 +120,8 @@ def test_watermarks_and_tries_are_those_that_were_recorded_last(log):
     for key, events in told.items():
         row = rows[key]
         asked = last(events, CLAIMS | ConsolidationRequested)
-        tried = last(events, CLAIMS | ConsolidationRequested | Stage1Failed | Phase2Failed)
+        tries = CLAIMS | ConsolidationRequested | Stage1Failed | Phase2Failed | Stage1LeaseReleased
+        tried = last([e for e in events if getattr(e, "retry_remaining", None) is not None], tries)
         stage1 = last(events, Stage1Succeeded | Stage1SucceededNoOutput)
         phase2 = last(events, Phase2Succeeded)
 
