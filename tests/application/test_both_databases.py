@@ -6,9 +6,18 @@ import pytest
 from threadbook.projections.catalog import SYNCHRONOUS
 
 from tests.adapters.stores import DSN
-from tests.application.homes import HALF_A_DAY_LATER, HOUR_S, ROLLOUTS, Home, content
+from tests.application.homes import HALF_A_DAY_LATER, HOUR_S, ROLLOUTS, Home, Session, content
 from tests.postgres import server
 
+SESSIONS = [
+    Session(
+        number=n,
+        says=(f"from now on always run make check-{n} before you commit",),
+        cwd="/srv/fern" if n < 5 else "/srv/moss",
+        ended_at=HALF_A_DAY_LATER - (7 + n) * HOUR_S,
+    )
+    for n in range(1, 7)
+]
 ISSUED = re.compile(
     r"[0-9a-f]{8}-\d+-[0-9a-f]{8}"  # A worker.
     r"|[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}"  # A token or a run.
@@ -31,17 +40,17 @@ class Numbered:
 def told(home):
     """Everything that was lived through, at every step."""
     memory, steps = home.memory, []
-    steps.append(home.run([ROLLOUTS]).stage1)
-    first, second, third = [line.thread_id for line in memory.threads()][:3]
+    steps.append(home.run([ROLLOUTS, home.sessions]).stage1)
+    first, second, third = (session.id for session in SESSIONS[:3])
     steps.append(memory.cited([first, second], session="s", turn=1))
     steps.append(memory.cited([first], session="s", turn=1))
     steps.append(memory.pollute(second))
     steps.append(memory.set_mode(third, "disabled"))
     home.later(HOUR_S)
-    steps.append([(root.scope, root.status) for root in home.run([ROLLOUTS]).phase2])
+    steps.append([(root.scope, root.status) for root in home.run([ROLLOUTS, home.sessions]).phase2])
     steps.append(memory.forget(first).bodies_erased)
     home.later(HOUR_S)
-    steps.append([(root.scope, root.status) for root in home.run([ROLLOUTS]).phase2])
+    steps.append([(root.scope, root.status) for root in home.run([ROLLOUTS, home.sessions]).phase2])
     return steps
 
 
@@ -73,7 +82,7 @@ def folders(home):
 
 
 @pytest.fixture
-def on_both(tmp_path, monkeypatch):
+def on_both(tmp_path):
     """Two homes of one machine, so that also what names the machine is the same."""
     homes = []
     for name, dsn in (("file", None), ("server", server().dsn())):
@@ -83,6 +92,8 @@ def on_both(tmp_path, monkeypatch):
         if dsn is not None:
             (folder / DSN).write_text(dsn)
         homes.append(Home(folder, now=HALF_A_DAY_LATER))
+        homes[-1].sessions = tmp_path / "sessions"
+        homes[-1].write(*SESSIONS)
     yield homes
     for home in homes:
         home.memory.close()
@@ -95,7 +106,7 @@ def test_a_story_leaves_the_same_events_rows_pasts_and_folders_on_both(on_both):
     assert steps == told(on_file)
     assert steps[0].succeeded > 5
     assert steps[1:5] == [2, 0, True, True]
-    assert steps[6] > 10
+    assert steps[6] > 5
 
     for found, wanted in zip(everything(on_server), everything(on_file), strict=True):
         assert found == wanted
