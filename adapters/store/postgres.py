@@ -88,6 +88,7 @@ class PostgresStore(LogStore):
         )
         self.machine: str | None = None
         self._connections = Connections(self.place, wait_s=wait_s)
+        self._begin = postgres_dialect.begin_writing(self.place.schema, wait_s)
         self._seen = 0  # The position up to which the erasures of others are known.
 
     @classmethod
@@ -152,8 +153,10 @@ class PostgresStore(LogStore):
 
     @contextmanager
     def _snapshot(self, what: str) -> Iterator[Database]:
-        with explained(self.place, self._holder), self._connections.one() as db:
-            db.script(postgres_dialect.BEGIN_READING)
+        with (
+            explained(self.place, self._holder),
+            self._connections.one(postgres_dialect.BEGIN_READING) as db,
+        ):
             yield db
 
     @contextmanager
@@ -185,10 +188,9 @@ class PostgresStore(LogStore):
         with (
             explained(self.place, self._holder),
             self._turn.taken(self._wait_s, self.name),
-            self._connections.one() as db,
+            self._connections.one(self._begin) as db,
         ):
             self._refuse_damaged()
-            db.script(postgres_dialect.begin_writing(self.place.schema, self._wait_s))
             last = LastRow(db)
             self._hold_against_head(db, last)
             others_wrote = last.position != self._seen
@@ -277,7 +279,7 @@ class PostgresStore(LogStore):
                 )
             make_folder(self.home)
             if number == 0:
-                db.script(postgres_dialect.begin_writing(self.place.schema, self._wait_s))
+                db.script(self._begin)
                 number = schema_number(db, self.place)
                 if number == 0:
                     self._make(db, simulated=simulated, announce=announce)

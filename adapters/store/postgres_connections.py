@@ -89,7 +89,8 @@ class Connection:
 
     def script(self, statements: str) -> None:
         """Several statements without values, in one round trip, as PostgreSQL reads them."""
-        self.raw.execute(statements.encode())
+        if statements:
+            self.raw.execute(statements.encode())
 
     def rollback(self) -> None:
         self.raw.execute("ROLLBACK")
@@ -157,8 +158,9 @@ class Connections:
         self._was_there = False
 
     @contextmanager
-    def one(self) -> Iterator[Connection]:
-        db, owner = self._taken(), os.getpid()
+    def one(self, begin: str = "") -> Iterator[Connection]:
+        """A connection that nobody else uses, in the transaction that `begin` begins."""
+        db, owner = self._begun(begin), os.getpid()
         try:
             yield db
         finally:
@@ -174,7 +176,25 @@ class Connections:
         for db in idle:
             db.close()
 
-    def _taken(self) -> Connection:
+    def _begun(self, begin: str) -> Connection:
+        while (db := self._taken()) is not None:
+            try:
+                db.script(begin)
+                return db
+            except psycopg.Error:
+                self._put_back(db)
+                if not db.raw.closed:
+                    raise
+                # It had ended without a word to us. Nothing was done, so that a new one may begin.
+        db = self._opened()
+        try:
+            db.script(begin)
+        except BaseException:
+            self._put_back(db)
+            raise
+        return db
+
+    def _taken(self) -> Connection | None:
         with self._lock:
             idle = self._own()
             while idle:
@@ -182,7 +202,7 @@ class Connections:
                 if not db.is_lost:
                     return db
                 db.close()
-        return self._opened()
+        return None
 
     def _put_back(self, db: Connection) -> None:
         try:

@@ -12,6 +12,7 @@ from threadbook.adapters.store import (
     StoreUnreadable,
 )
 from threadbook.adapters.store.postgres import PostgresStore
+from threadbook.adapters.store.postgres_connections import Place
 from threadbook.domain.events import ThreadRegistered
 from threadbook.projections import threads
 from threadbook.projections.catalog import SYNCHRONOUS
@@ -50,12 +51,19 @@ def opened(dsn, home, **options):
 
 def end_every_connection():
     server().admin(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
         " WHERE application_name LIKE 'threadbook%'"
     )
 
 
 # What stands in the way of opening.
+
+
+def test_what_a_server_says_is_passed_on_without_the_password():
+    place = Place(f"postgresql://ann:{SECRET}@host/memory?schema=ours")
+
+    assert place.without_password(f"no {SECRET}\n here") == "no *** here"
+    assert place.name == "postgresql://ann@host/memory?schema=ours"
 
 
 def asked_for_a_password(dsn):
@@ -315,6 +323,24 @@ def test_a_sealed_text_that_was_changed_or_moved_is_never_shown(home, store):
     for ref in (one, two):
         with pytest.raises(StoreDamaged, match=ref), store.reading() as view:
             view.body(ref)
+
+
+def test_the_key_of_an_erased_text_is_gone_when_the_block_has_ended(store):
+    with store.writing(actor="pipeline") as writing:
+        gone, kept = writing.put("thread:t1", "gone"), writing.put("thread:t1", "kept")
+    paths = dict(server().admin("SELECT ref, path FROM bodies", schema=store.place.schema))
+
+    with store.writing(actor="human:cli") as writing:
+        writing.erase(refs=[gone])
+
+    assert store.keys.key(paths[gone]) is None
+    assert store.keys.key(paths[kept]) is not None
+    with store.writing(actor="human:cli") as writing:
+        writing.erase(owners=["thread:t1"])
+        again = writing.put("thread:t1", "again")
+    assert store.keys.key(paths[kept]) is None
+    with store.reading() as view:
+        assert view.body(again) == "again"
 
 
 # Other texts.

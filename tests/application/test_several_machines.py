@@ -4,6 +4,7 @@ import shutil
 import threading
 
 import pytest
+from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.store import StoreSealed
 from threadbook.domain.events import FolderEdited, RootRendered
 
@@ -153,6 +154,47 @@ def test_what_a_person_left_in_a_second_machines_folder_is_kept(machines, ann):
 
     edits = ben.events(FolderEdited)
     assert sorted(each.deleted for each in edits) == [False, True]
+    assert content(ben.root()) == content(ann.root())
+
+
+class WithSkill:
+    """The offline consolidator, and a skill of its own beside what it writes."""
+
+    name = "offline"
+
+    def consolidate(self, *, scope, outputs, published):
+        files = OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
+        return files | {"skills/gate/SKILL.md": "---\nname: gate\ndescription: x\n---\nclose it\n"}
+
+
+def test_a_file_that_came_or_went_while_another_machine_rendered_is_nobodys_act(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    skill = ben.root() / "skills" / "gate" / "SKILL.md"
+
+    ann.write(session(2, KESTREL))
+    ann.run_with(consolidator=WithSkill())
+    ben.run([ben.sessions])
+    assert skill.exists()
+    ann.write(session(3, "from now on always close the gate"))
+    ann.run()
+    ben.run([ben.sessions])
+
+    assert not skill.exists()
+    assert ben.events(FolderEdited) == []
+    assert content(ben.root()) == content(ann.root())
+
+
+def test_an_older_folder_is_known_also_when_the_log_no_longer_knows_what_it_held(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.run([ben.sessions])
+    ann.reopened(history_days=0)
+    ann.write(session(2, KESTREL))
+    ann.run()
+
+    ben.run([ben.sessions])
+
+    assert ben.events(FolderEdited) == []
     assert content(ben.root()) == content(ann.root())
 
 
