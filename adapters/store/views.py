@@ -69,7 +69,8 @@ class LogView:
             f"SELECT {chain.COLUMNS} FROM events WHERE position > ? AND position <= ?"
             f"{'' if stream is None else ' AND stream = ?'} ORDER BY position LIMIT {PAGE}"
         )
-        while True:
+        after = max(after, 0)
+        while after < until:
             values = (after, until) if stream is None else (after, until, stream)
             page = self._log.execute(select, values).fetchall()
             for row in page:
