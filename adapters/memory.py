@@ -5,6 +5,7 @@ Every method may raise `Refused` (the state does not allow it; the message says 
 An object may be used by several threads; close it, or use it as a context manager.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
-from .settings import Settings, default_home, load
+from .settings import Settings, default_home, expanded, load
 from .store import SqliteStore, Verified
 from .workers import Workers
 
@@ -37,7 +38,7 @@ Progress = Callable[[str, int, int], None] | None
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
     """The home that is meant: the one that was given, as it is, or the user's own."""
     if home is not None:
-        return Path(home).expanduser()
+        return expanded(home)
     own = default_home()
     return own.with_name(f"{own.name}-sample") if sample else own
 
@@ -155,12 +156,13 @@ class Memory:
 
     def explain(self, thread_id: str, *, at: int | float | None = None) -> "Explanation":
         """Why a thread is in or out, now or at a position (int) or time (float)."""
+        from ..application import state
         from ..application.explain import explain
 
         with self._view(at) as (view, now):
             return explain(
                 view,
-                thread_id,
+                state.named(view, thread_id),
                 self._around.policy,
                 extractor=self._around.extractor.name,
                 now=now,
@@ -177,7 +179,8 @@ class Memory:
         self, *, stream: str | None = None, after: int = 0, limit: int | None = None
     ) -> "Iterator[Recorded]":
         with self.store.reading() as view:
-            yield from islice(view.events(stream=stream, after=after), limit)
+            most = None if limit is None else min(limit, sys.maxsize)
+            yield from islice(view.events(stream=stream, after=after), most)
 
     def status(self) -> dict[str, Any]:
         from ..application.status import status
@@ -206,7 +209,7 @@ class Memory:
         from ..application import people
 
         return people.set_mode(
-            self._around, thread_id, mode, actor=self._actor(confirmed=confirmed)
+            self._around, self._named(thread_id), mode, actor=self._actor(confirmed=confirmed)
         )
 
     def pollute(
@@ -221,7 +224,7 @@ class Memory:
 
         return people.pollute(
             self._around,
-            thread_id,
+            self._named(thread_id),
             cause=cause,
             detail=detail,
             actor=self._actor(confirmed=confirmed),
@@ -229,25 +232,29 @@ class Memory:
 
     def scope(self, what: str) -> str:
         """The scope of a thread, or of a folder on this machine."""
+        from ..application import state
         from ..application.places import scope_of_place, scope_of_thread
 
         with self.store.reading() as view:
-            known = scope_of_thread(view, what)
+            known = scope_of_thread(view, state.named(view, what))
             return known or scope_of_place(self._around, view, what)
 
     def set_scope(self, thread_id: str, scope: str, *, confirmed: bool = False) -> bool:
         from ..application import people
 
         return people.set_scope(
-            self._around, thread_id, scope, actor=self._actor(confirmed=confirmed)
+            self._around, self._named(thread_id), scope, actor=self._actor(confirmed=confirmed)
         )
 
     def forget(self, thread: str, *, confirmed: bool = False) -> "ForgetReport":
         """Forget a thread for good, its words included; also one that was never seen."""
         from ..application import forget
+        from ..domain.refusals import NotTheWholeId
 
+        if (meant := self._named(thread)) != thread:
+            raise NotTheWholeId(thread, meant)
         report = forget.forget(
-            self._around, thread, reason="person", actor=self._actor(confirmed=confirmed)
+            self._around, thread, reason="asked", actor=self._actor(confirmed=confirmed)
         )
         pending = self.store.pending_erasures()
         report.pending = str(pending[0]) if pending else None
@@ -265,7 +272,7 @@ class Memory:
         """Write every memory root under a new or empty folder; scope -> where it is."""
         from .export import export
 
-        return export(self._around, Path(folder).expanduser())
+        return export(self._around, expanded(folder))
 
     def verify(self) -> Verified:
         return self.store.verify()
@@ -289,9 +296,9 @@ class Memory:
         if self._sample:
             return [self._written_sample()]
         if paths is not None:
-            return [Path(path).expanduser() for path in paths]
+            return [expanded(path) for path in paths]
         if self.settings.sources:
-            return [Path(path).expanduser() for path in self.settings.sources]
+            return [expanded(path) for path in self.settings.sources]
         from .rollouts import default_sources
 
         return default_sources()
@@ -318,6 +325,12 @@ class Memory:
         position = place if isinstance(place, int) else self.store.position_at(place)
         with self.store.at(position) as view:
             yield view, view.recorded_at_ms / 1000
+
+    def _named(self, text: str) -> str:
+        from ..application import state
+
+        with self.store.reading() as view:
+            return state.named(view, text)
 
     def _actor(self, *, confirmed: bool = False) -> str:
         return cli_actor(confirmed=confirmed) if self._from_cli else "application"
