@@ -96,7 +96,7 @@ EVERY = "ORDER BY registered DESC, updated_at_ms DESC, thread_id DESC"
 NEWEST_FIRST = "WHERE registered = 1 ORDER BY updated_at_ms DESC, thread_id DESC"
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     thread_id: str
     registered: int = 0
     tool: Tool | None = None
