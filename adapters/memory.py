@@ -5,6 +5,7 @@ Every method may raise `Refused` (the state does not allow it; the message says 
 An object may be used by several threads; close it, or use it as a context manager.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
-from .settings import Settings, default_home, is_dsn, load, without_password
+from .settings import Settings, default_home, expanded, is_dsn, load, without_password
 from .store import LogStore, StoreSealed, Verified
 from .workers import Workers
 
@@ -37,7 +38,7 @@ Progress = Callable[[str, int, int], None] | None
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
     """The home that is meant: the one that was given, as it is, or the user's own."""
     if home is not None:
-        return Path(home).expanduser()
+        return expanded(home)
     own = default_home()
     return own.with_name(f"{own.name}-sample") if sample else own
 
@@ -167,12 +168,13 @@ class Memory:
 
     def explain(self, thread_id: str, *, at: int | float | None = None) -> "Explanation":
         """Why a thread is in or out, now or at a position (int) or time (float)."""
+        from ..application import state
         from ..application.explain import explain
 
         with self._view(at) as (view, now):
             return explain(
                 view,
-                thread_id,
+                state.named(view, thread_id),
                 self._around.policy,
                 extractor=self._around.extractor.name,
                 now=now,
@@ -189,7 +191,8 @@ class Memory:
         self, *, stream: str | None = None, after: int = 0, limit: int | None = None
     ) -> "Iterator[Recorded]":
         with self.store.reading() as view:
-            yield from islice(view.events(stream=stream, after=after), limit)
+            most = None if limit is None else min(limit, sys.maxsize)
+            yield from islice(view.events(stream=stream, after=after), most)
 
     def status(self) -> dict[str, Any]:
         from ..application.status import status
@@ -220,7 +223,7 @@ class Memory:
         from ..application import people
 
         return people.set_mode(
-            self._around, thread_id, mode, actor=self._actor(confirmed=confirmed)
+            self._around, self._named(thread_id), mode, actor=self._actor(confirmed=confirmed)
         )
 
     def pollute(
@@ -235,7 +238,7 @@ class Memory:
 
         return people.pollute(
             self._around,
-            thread_id,
+            self._named(thread_id),
             cause=cause,
             detail=detail,
             actor=self._actor(confirmed=confirmed),
@@ -243,26 +246,30 @@ class Memory:
 
     def scope(self, what: str) -> str:
         """The scope of a thread, or of a folder on this machine."""
+        from ..application import state
         from ..application.places import scope_of_place, scope_of_thread
 
         with self.store.reading() as view:
-            known = scope_of_thread(view, what)
+            known = scope_of_thread(view, state.named(view, what))
             return known or scope_of_place(self._around, view, what)
 
     def set_scope(self, thread_id: str, scope: str, *, confirmed: bool = False) -> bool:
         from ..application import people
 
         return people.set_scope(
-            self._around, thread_id, scope, actor=self._actor(confirmed=confirmed)
+            self._around, self._named(thread_id), scope, actor=self._actor(confirmed=confirmed)
         )
 
     def forget(self, thread: str, *, confirmed: bool = False) -> "ForgetReport":
         """Forget a thread for good, its words included; also one that was never seen."""
         from ..application import forget
+        from ..domain.refusals import NotTheWholeId
 
+        if (meant := self._named(thread)) != thread:
+            raise NotTheWholeId(thread, meant)
         self._refuse_sealed()
         report = forget.forget(
-            self._around, thread, reason="person", actor=self._actor(confirmed=confirmed)
+            self._around, thread, reason="asked", actor=self._actor(confirmed=confirmed)
         )
         pending = self.store.pending_erasures()
         report.pending = str(pending[0]) if pending else None
@@ -281,7 +288,7 @@ class Memory:
         from .export import export
 
         self._refuse_sealed()
-        return export(self._around, Path(folder).expanduser())
+        return export(self._around, expanded(folder))
 
     def verify(self) -> Verified:
         return self.store.verify()
@@ -305,9 +312,9 @@ class Memory:
         if self._sample:
             return [self._written_sample()]
         if paths is not None:
-            return [Path(path).expanduser() for path in paths]
+            return [expanded(path) for path in paths]
         if self.settings.sources:
-            return [Path(path).expanduser() for path in self.settings.sources]
+            return [expanded(path) for path in self.settings.sources]
         from .rollouts import default_sources
 
         return default_sources()
@@ -339,6 +346,12 @@ class Memory:
         """What would be made from texts that cannot be read here would be half of it."""
         if why := self.store.sealed():
             raise StoreSealed(why)
+
+    def _named(self, text: str) -> str:
+        from ..application import state
+
+        with self.store.reading() as view:
+            return state.named(view, text)
 
     def _actor(self, *, confirmed: bool = False) -> str:
         return cli_actor(confirmed=confirmed) if self._from_cli else "application"

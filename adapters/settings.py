@@ -1,7 +1,7 @@
 """Settings: every knob once, with its unit, default and reason; read here and nowhere else.
 
-Flags beat the environment (`THREADBOOK_<KEY>`), which beats the user's file. An unknown key is an
-error with a suggestion. Numbers out of range are clamped, never refused, as Codex does with its
+The environment (`THREADBOOK_<KEY>`) beats the user's file. An unknown key is an error with a
+suggestion, in either. Numbers out of range are clamped, never refused, as Codex does with its
 own file; a wrong type is an error. What is in force is printed by `threadbook status`.
 """
 
@@ -92,9 +92,19 @@ def load(
     return validated(values, "settings")
 
 
+def expanded(path: Path | str) -> Path:
+    """A path with a leading `~` as the folder it stands for. Raises SettingsError."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise SettingsError(
+            f"{path}: nobody's home folder is known by that name; write the whole path"
+        ) from error
+
+
 def user_file(environment: Mapping[str, str]) -> Path:
     if named := environment.get("THREADBOOK_CONFIG"):
-        return Path(named).expanduser()
+        return expanded(named)
     from platformdirs import user_config_path
 
     return user_config_path("threadbook", appauthor=False) / "config.toml"
@@ -102,7 +112,7 @@ def user_file(environment: Mapping[str, str]) -> Path:
 
 def default_home(environment: Mapping[str, str] | None = None) -> Path:
     if named := (os.environ if environment is None else environment).get("THREADBOOK_HOME"):
-        return Path(named).expanduser()
+        return expanded(named)
     from platformdirs import user_data_path
 
     return user_data_path("threadbook", appauthor=False)
@@ -111,6 +121,8 @@ def default_home(environment: Mapping[str, str] | None = None) -> Path:
 def from_file(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise SettingsError(f"{path}: nested beyond reason; check the file") from error
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such settings file; create it or drop --config") from error
     except (OSError, UnicodeDecodeError) as error:
@@ -129,6 +141,12 @@ def from_file(path: Path) -> dict[str, Any]:
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    for name in environment:
+        if name.startswith("THREADBOOK_") and name not in NO_SETTINGS:
+            key = name.removeprefix("THREADBOOK_").lower()
+            # A stranger's variable may begin like ours; one that is nearly ours is a slip.
+            if key in CODEX_ONLY or (key not in FIELDS and near(key)):
+                raise unknown(key, name)
     for key in Settings.__struct_fields__:
         name = f"THREADBOOK_{key.upper()}"
         if name not in environment:
@@ -140,31 +158,62 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         try:
             values[key] = msgspec.convert(written, FIELDS[key], strict=False)
         except msgspec.ValidationError as error:
-            raise SettingsError(f"{name}={written}: {explained(key, error)}") from error
+            raise SettingsError(f"{name}={written}: {explained(key)}") from error
     return values
 
 
 FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
 
 
+# Keys of Codex's own table that nothing here acts on yet: another key is no substitute for them.
+CODEX_ONLY = (
+    "consolidation_model",
+    "dedicated_tools",
+    "dual_write",
+    "extract_model",
+    "max_rollouts_per_startup",
+    "min_rate_limit_remaining_percent",
+    "use_memories",
+)
+# What else the environment may say that is no setting.
+NO_SETTINGS = ("THREADBOOK_HOME", "THREADBOOK_CONFIG", "THREADBOOK_STORE_TOPIC")
+
+
+def near(key: str) -> str | None:
+    return next(iter(difflib.get_close_matches(key, FIELDS, n=1)), None)
+
+
+def unknown(key: str, where: str) -> SettingsError:
+    if key in CODEX_ONLY:
+        return SettingsError(f"{where}: Threadbook does not have Codex's `{key}` yet; remove it")
+    meant = near(key)
+    advice = f"did you mean `{meant}`?" if meant else f"known: {', '.join(FIELDS)}"
+    return SettingsError(f"{where}: unknown key `{key}`; {advice}")
+
+
 def validated(values: Mapping[str, Any], where: str) -> Settings:
     for key in values:
         if key not in FIELDS:
-            near = difflib.get_close_matches(key, FIELDS, n=1)
-            advice = f"did you mean `{near[0]}`?" if near else f"known: {', '.join(FIELDS)}"
-            raise SettingsError(f"{where}: unknown key `{key}`; {advice}")
+            raise unknown(key, where)
     converted: dict[str, Any] = {}
     for key, value in values.items():
         try:
             converted[key] = msgspec.convert(value, FIELDS[key])
         except msgspec.ValidationError as error:
-            raise SettingsError(f"{where}: `{key}`: {explained(key, error)}") from error
+            raise SettingsError(f"{where}: `{key}`: {explained(key)}") from error
         if key == "database" and value and not is_dsn(value):
             raise SettingsError(f"{where}: `database` must begin with postgresql://, or be empty")
         if key in CLAMPS:
             low, high = CLAMPS[key]
             converted[key] = min(max(converted[key], low), high)
     return Settings(**converted)
+
+
+EXPECTED: dict[Any, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    tuple[str, ...]: "a list of texts in brackets",
+}
 
 
 def is_dsn(place: object) -> bool:
@@ -177,8 +226,9 @@ def without_password(dsn: str) -> str:
     return re.sub(r"([?&](?:ssl)?password)=[^&]*", r"\1=***", dsn)
 
 
-def explained(key: str, error: msgspec.ValidationError) -> str:
+def explained(key: str) -> str:
     choices = get_args(FIELDS[key])
     if choices and all(isinstance(choice, str) for choice in choices):
         return f"must be one of {', '.join(choices)}"
-    return f"{error}; {REASONS[key]}"
+    wanted = EXPECTED.get(FIELDS[key], "another value")
+    return f"must be {wanted}: {REASONS[key]}"

@@ -189,6 +189,7 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
     The scope is the one it would have in `home`, which need not be there.
     """
     from ..application.explain import moment
+    from ..domain.redaction import redact
     from ..domain.scope import scope_of
     from . import places, rollouts
 
@@ -219,7 +220,7 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
             {"line": bad.line, "offset": bad.offset, "reason": bad.reason} for bad in read.bad_lines
         ],
         "skipped": read.skipped,
-        "human_messages": list(read.human_messages),
+        "human_messages": [redact(text) for text in read.human_messages],
         "unfinished_tail": read.unfinished_tail,
         "polluting": list(read.polluting),
     }

@@ -16,6 +16,7 @@ from ..domain.events import (
 )
 from ..domain.refusals import UnknownThread
 from ..domain.selection import Ranking, cutoff_at
+from ..domain.thread import Thread
 from ..projections import jobs, stage1_outputs, threads
 from ..projections import selection as snapshots
 from . import state
@@ -44,13 +45,23 @@ def explain(
         rank, chosen = ranked
         gates.append(GateAnswer(name="rank", passed=chosen, why=why))
     read_by = selected_by(view, thread_id, version)
+    job = view.rows(jobs, (jobs.STAGE1, thread_id, version))
+    taught_nothing = (
+        bool(job)
+        and job[0].outcome == "no_output"
+        and is_read(view, thread, policy, extractor=extractor)
+    )
+    if not thread.exists:  # Forgotten before it was ever seen: there is nothing else to ask.
+        gates = gates[:1]
     return Explanation(
         thread_id=thread_id,
         position=view.position,
         at=int(now),
         scope=thread.scope or None,
         selected=bool(read_by),
-        verdict=verdict(gates, read_by=read_by, scope=scope, chosen=chosen),
+        verdict=verdict(
+            gates, read_by=read_by, scope=scope, chosen=chosen, taught_nothing=taught_nothing
+        ),
         gates=gates,
         rank=rank,
         waiting=waits(view, thread_id, policy, extractor=extractor, scope=scope, now=int(now))
@@ -93,10 +104,26 @@ def selected_by(view: View, thread_id: str, version: str) -> list[str]:
     return [row.scope for row in rows if row.memory_version == version]
 
 
+def is_read(view: View, thread: Thread, policy: Policy, *, extractor: str) -> bool:
+    """Whether it was read as it is now."""
+    return extraction.is_up_to_date(
+        state.extraction(view, policy.memory_version, thread.thread_id),
+        watermark=extraction.watermark_of(thread.updated_at_ms),
+        extractor=extractor,
+    )
+
+
 def verdict(
-    gates: Sequence[GateAnswer], *, read_by: Sequence[str], scope: str | None, chosen: bool
+    gates: Sequence[GateAnswer],
+    *,
+    read_by: Sequence[str],
+    scope: str | None,
+    chosen: bool,
+    taught_nothing: bool,
 ) -> str:
     shut = next((gate for gate in gates if not gate.passed), None)
+    if taught_nothing and (shut is None or shut.name in ("archived", "age", "idle")):
+        return "out: it was read as it is, and taught nothing"
     if read_by and chosen and scope not in read_by:
         return f"in the folder of {read_by[0]}; the next run moves it to that of {scope}"
     if read_by and chosen:
@@ -195,6 +222,7 @@ def thread_lines(view: View, policy: Policy, *, extractor: str, now: int) -> lis
                     row, job_rows.get(row.thread_id), policy, extractor=extractor, now=now
                 ),
                 selected=row.thread_id in selected and row.thread_id in output_rows,
+                preview=view.body(row.preview_ref) if row.preview_ref else None,
             )
         )
     return lines

@@ -43,11 +43,10 @@ def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> 
     """Terminal for the id, also for one never seen. Idempotent."""
     with around.store.writing(actor=actor) as tx:
         now = around.now()
-        forgotten = thread.forget(state.thread(tx, thread_id), reason=reason, now=now)
-        if forgotten is None:
-            report = ForgetReport(thread_id=thread_id, already=True)
-        else:
-            report = ForgetReport(thread_id=thread_id, already=False)
+        known = state.thread(tx, thread_id)
+        forgotten = thread.forget(known, reason=reason, now=now)
+        report = ForgetReport(thread_id=thread_id, known=known.exists, already=forgotten is None)
+        if forgotten is not None:
             touched = [root for root in every_root(tx) if selected_since(tx, root, thread_id)]
             refs = {ref: root for root in touched for ref in stored_since(tx, root, thread_id)}
             tx.append(thread_stream(thread_id), forgotten)

@@ -29,6 +29,7 @@ from .requests import request_root, request_where_selected
 from .surroundings import Surroundings
 
 Progress = Callable[[str, int, int], None] | None
+BAD_LINE = "bad line"  # What is wrong with it is for `inspect rollout` to say.
 BATCH = 100  # Threads a transaction: others get the write lock in between.
 
 
@@ -66,8 +67,9 @@ def survey(
             continue
         for kind, count in read.skipped.items():
             report.skipped_lines[kind] = report.skipped_lines.get(kind, 0) + count
-        for bad in read.bad_lines:
-            report.skipped_lines[bad.reason] = report.skipped_lines.get(bad.reason, 0) + 1
+        if read.bad_lines:
+            count = report.skipped_lines.get(BAD_LINE, 0)
+            report.skipped_lines[BAD_LINE] = count + len(read.bad_lines)
         cwd = read.header.cwd
         if cwd not in seen:
             place = around.look(cwd)
@@ -241,7 +243,7 @@ def pollutes_now(
     return bool(
         around.policy.disable_on_external_context
         and sighting.polluting
-        and (grown or known.mode_reason != "person")
+        and (grown or known.mode_reason != "asked")
     )
 
 

@@ -37,7 +37,7 @@ def set_mode(around: Surroundings, thread_id: str, mode: str, *, actor: str) -> 
         asked = thread.set_mode(
             state.thread(tx, thread_id),
             mode="enabled" if mode == "enabled" else "disabled",
-            reason="person",
+            reason="asked",
             now=now,
         )
         if asked is None:
@@ -71,7 +71,7 @@ def set_scope(around: Surroundings, thread_id: str, wanted: str, *, actor: str) 
         raise NoProject(wanted)
     with around.store.writing(actor=actor) as tx:
         now = around.now()
-        asked = thread.rescope(state.thread(tx, thread_id), scope=wanted, reason="person", now=now)
+        asked = thread.rescope(state.thread(tx, thread_id), scope=wanted, reason="asked", now=now)
         if asked is None:
             return False
         request_where_selected(tx, thread_id, cause="rescoped", now=now)

@@ -1,5 +1,7 @@
 """Which project a thread or a folder belongs to."""
 
+import os
+
 from ..domain import scope
 from ..projections import places, threads
 from .ports import View
@@ -13,6 +15,7 @@ def scope_of_thread(view: View, thread_id: str) -> str | None:
 
 def scope_of_place(around: Surroundings, view: View, path: str) -> str:
     """The scope that a session in this folder would have."""
+    path = os.path.abspath(path)
     seen = around.look(path)
     linked = {}
     if seen.root:

@@ -47,6 +47,7 @@ class RunReport(Struct, kw_only=True):
     phase2: list[RootReport] = field(default_factory=list)
     tokens: Tokens = NO_TOKENS
     waiting: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     dry_run: bool = False
 
     @property
@@ -87,10 +88,14 @@ class ThreadLine(Struct, kw_only=True):
     updated_at: str | None
     stage1: str
     selected: bool
+    preview: str | None = None
 
 
 class ForgetReport(Struct, kw_only=True):
+    """`known`: a session of that id was seen before."""
+
     thread_id: str
+    known: bool = True
     already: bool
     bodies_erased: int = 0
     roots: list[str] = field(default_factory=list)

@@ -161,7 +161,8 @@ def prune(around: Surroundings, tx: Writing) -> int:
 def count_waiting(
     around: Surroundings, view: View, report: RunReport, *, backfill: int | None
 ) -> None:
-    """Sessions that are only kept back by their age or by not resting yet."""
+    """Sessions that are kept back by their age or by not resting yet, and those that are left out
+    for what they are, by the gate."""
     now, limits = around.clock(), around.policy.limits
     for row in view.find(threads, threads.NEWEST_FIRST):
         if phase1.is_read(around, view, row):
@@ -177,3 +178,5 @@ def count_waiting(
         if shut is not None and shut.name in ("age", "idle"):
             report.waiting[shut.name] = report.waiting.get(shut.name, 0) + 1
             report.stage1.waiting += shut.name == "idle"  # The others wait for a backfill.
+        elif shut is not None:
+            report.left_out[shut.name] = report.left_out.get(shut.name, 0) + 1

@@ -4,6 +4,7 @@ from msgspec.structs import asdict
 
 from ..domain.consolidation import Consolidation
 from ..domain.extraction import Extraction
+from ..domain.refusals import SeveralThreads
 from ..domain.selection import Output
 from ..domain.thread import Thread
 from ..projections import jobs, selection, stage1_outputs, threads
@@ -13,6 +14,19 @@ from .ports import View
 def thread(view: View, thread_id: str) -> Thread:
     rows = view.rows(threads, (thread_id,))
     return thread_of(rows[0]) if rows else Thread(thread_id=thread_id)
+
+
+START_CHARS_MIN = 6
+
+
+def named(view: View, text: str) -> str:
+    """The id that a person means: the whole of it, or so much that only one begins like it."""
+    if view.rows(threads, (text,)) or len(text) < START_CHARS_MIN:
+        return text
+    found = [row.thread_id for row in view.find(threads, threads.BEGINNING, start=text)]
+    if len(found) > 1:
+        raise SeveralThreads(text, found)
+    return found[0] if found else text
 
 
 def thread_of(row: threads.Row) -> Thread:

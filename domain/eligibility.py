@@ -125,7 +125,7 @@ def window_ms(*, now: float, limits: Limits, backfill: bool = False) -> tuple[in
 
 
 def not_forgotten(thread: Thread) -> Gate:
-    why = "a person asked to forget it" if thread.forgotten else "nobody asked to forget it"
+    why = "it was forgotten, and stays so" if thread.forgotten else "nobody asked to forget it"
     return Gate(name="not_forgotten", passed=not thread.forgotten, why=why)
 
 
@@ -153,6 +153,8 @@ def source_kind(thread: Thread, limits: Limits) -> Gate:
 def human(thread: Thread) -> Gate:
     passed = thread.preview_ref is not None
     why = "a person typed in it" if passed else "no message that a person typed was found in it"
+    if thread.forgotten:
+        why = "what a person typed in it was erased"
     return Gate(name="human_message", passed=passed, why=why)
 
 

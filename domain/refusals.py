@@ -103,6 +103,25 @@ class UnknownThread(Refused):
         )
 
 
+class SeveralThreads(Refused):
+    code = "several_threads"
+
+    def __init__(self, start: str, thread_ids: list[str]) -> None:
+        super().__init__(
+            f"{start} is the beginning of several ids: {', '.join(thread_ids)}; write more of it"
+        )
+
+
+class NotTheWholeId(Refused):
+    code = "not_the_whole_id"
+
+    def __init__(self, start: str, thread_id: str) -> None:
+        super().__init__(
+            f"{start} is only the beginning of {thread_id}; forgetting cannot be undone,"
+            " so write the whole id"
+        )
+
+
 class AlreadyRegistered(Refused):
     code = "already_registered"
 

@@ -121,6 +121,4 @@ class RolledBack(Item, frozen=True, kw_only=True):
     turns: int
 
 
-AnyItem = (
-    Human | Harness | Agent | Assistant | Call | Output | TurnAborted | RolledBack
-)
+AnyItem = Human | Harness | Agent | Assistant | Call | Output | TurnAborted | RolledBack

@@ -38,7 +38,7 @@ CREATE TABLE artifacts (
 )
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """`made_by`: the consolidator of a file, the renderer of a manifest, `file-edit`."""
 
     memory_version: str

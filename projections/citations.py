@@ -26,7 +26,7 @@ CREATE TABLE citations (
 )
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     thread_id: str
     memory_version: str
     citation_id: str

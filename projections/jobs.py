@@ -116,7 +116,7 @@ ORDER BY job_key
 """
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """`failure` and `transient_failures` (in a row) speak of the time since the last success and
     outlive a claim; `extractor`, `outcome` and `completed_watermark` are the last success's."""
 
@@ -143,10 +143,14 @@ class Row(Struct, frozen=True, kw_only=True, gc=False):
 
 def place(event: JobEvent) -> tuple[str, ...]:
     match event:
-        case ThreadForgotten():
-            return STAGE1, event.thread_id
-        case StoreReset():
-            return ()
+        case (
+            Stage1LeaseClaimed()
+            | Stage1LeaseReleased()
+            | Stage1Succeeded()
+            | Stage1SucceededNoOutput()
+            | Stage1Failed()
+        ):
+            return STAGE1, event.thread_id, event.memory_version
         case (
             ConsolidationRequested()
             | Phase2LeaseClaimed()
@@ -156,14 +160,10 @@ def place(event: JobEvent) -> tuple[str, ...]:
             | Phase2Failed()
         ):
             return PHASE2, event.scope, event.memory_version
-        case (
-            Stage1LeaseClaimed()
-            | Stage1LeaseReleased()
-            | Stage1Succeeded()
-            | Stage1SucceededNoOutput()
-            | Stage1Failed()
-        ):
-            return STAGE1, event.thread_id, event.memory_version
+        case ThreadForgotten():
+            return STAGE1, event.thread_id
+        case StoreReset():
+            return ()
         case _:
             assert_never(event)
 

@@ -31,7 +31,7 @@ CREATE TABLE notes (
 OF_SCOPE = "WHERE scope = :scope ORDER BY at, body_ref"
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     body_ref: str
     scope: str
     via: Literal["mcp", "cli", "file"]

@@ -26,7 +26,7 @@ CREATE TABLE places (
 OF_ROOT = "WHERE root = :root ORDER BY linked_at, scope"
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     scope: str
     root: str
     remote: str

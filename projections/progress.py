@@ -29,7 +29,7 @@ SELECT coalesce(max(max_thread_count), 0) FROM progress WHERE memory_version = :
 """
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     memory_version: str
     max_thread_count: int
 

@@ -44,7 +44,7 @@ ORDER BY scope, rendered_position
 """
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """`via` and `at` are those of the newest showing."""
 
     session_id: str

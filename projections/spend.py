@@ -58,7 +58,7 @@ TOKENS_OF_DAY = "SELECT coalesce(sum(input + output), 0) FROM spend WHERE day = 
 SINCE = "WHERE day >= :day ORDER BY day, phase, model"
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     day: str
     phase: Literal["phase1", "phase2"]
     model: str

@@ -84,12 +84,19 @@ OF_SCOPE = "WHERE scope = :scope AND registered = 1 ORDER BY thread_id"
 
 OF_ROOT = "WHERE root = :root AND registered = 1 ORDER BY thread_id"
 
+# The ids that begin like this; no more than are worth telling.
+BEGINNING = """
+WHERE registered = 1 AND thread_id >= :start AND substr(thread_id, 1, length(:start)) = :start
+ORDER BY thread_id
+LIMIT 9
+"""
+
 EVERY = "ORDER BY registered DESC, updated_at_ms DESC, thread_id DESC"
 
 NEWEST_FIRST = "WHERE registered = 1 ORDER BY updated_at_ms DESC, thread_id DESC"
 
 
-class Row(Struct, frozen=True, kw_only=True, gc=False):
+class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     thread_id: str
     registered: int = 0
     tool: Tool | None = None

@@ -2,7 +2,15 @@
 
 import click
 
+from ...domain.refusals import Refused
 from ..actor import at_the_terminal
+
+
+class NotConfirmed(Refused):
+    code = "not_confirmed"
+
+    def __init__(self) -> None:
+        super().__init__("nothing was changed")
 
 
 def agreed(question: str, *, yes: bool) -> bool:
@@ -12,5 +20,6 @@ def agreed(question: str, *, yes: bool) -> bool:
     """
     if yes or not at_the_terminal():
         return False
-    click.confirm(question, abort=True)
+    if not click.confirm(question):
+        raise NotConfirmed
     return True

@@ -41,6 +41,9 @@ def thread(context: Context, thread_id: str, lift: bool, yes: bool) -> None:
         if report.already:
             click.echo(f"{thread_id} was already forgotten")
             return
+        if not report.known:
+            click.echo(f"no session {thread_id} is known; should one turn up, it stays out")
+            return
         click.echo(f"{thread_id} is forgotten: {report.bodies_erased} texts erased")
         for root in report.roots:
             click.echo(f"  written again without it: {root}")

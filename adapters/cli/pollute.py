@@ -8,7 +8,7 @@ from .common import Context, options
 @click.command(name="pollute")
 @options
 @click.argument("thread_id", metavar="THREAD")
-@click.option("--cause", default="person", help="A word for why, such as web_search.")
+@click.option("--cause", default="asked", help="A word for why, such as web_search.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def command(context: Context, thread_id: str, cause: str, yes: bool) -> None:
     """Mark a session as touched by outside text: it leaves the memory folder at the next run.

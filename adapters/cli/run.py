@@ -72,8 +72,8 @@ def command(
 ) -> None:
     """Read new sessions and bring the memory folders up to date.
 
-    Sessions are only ever read. Those that ended at least 6 hours and at most 10 days ago are
-    extracted; `--backfill` lifts the second limit.
+    Sessions are only ever read. Those that ended at least 6 hours and at most 10 days ago (both
+    can be set) are extracted; `--backfill` lifts the second limit.
     """
     if sample and sessions:
         raise click.UsageError("--sample brings its own sessions; drop --sessions")
@@ -159,8 +159,11 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         )
     for path in report.unreadable:
         click.echo(f"not read: {path}")
-    for kind, count in sorted(report.skipped_lines.items()):
-        click.echo(f"skipped {count} x {kind}")
+    if report.skipped_lines:
+        kinds = ", ".join(
+            f"{count} x {kind}" for kind, count in sorted(report.skipped_lines.items())
+        )
+        click.echo(f"lines passed over: {kinds} (`threadbook inspect rollout FILE` shows where)")
     for root in report.phase2:
         changes = (
             f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
@@ -173,6 +176,9 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         click.echo(f"  {root.path}")
     for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
         click.echo(f"{count} waiting: {WAITING.get(why, why)}")
+    left_out = sum(report.left_out.values())
+    if left_out:
+        click.echo(f"{left_out} left out for what they are; `threadbook explain ID` says why")
     if not report.sessions:
         click.echo("no sessions here; `threadbook run --sample` shows what it does with some")
     elif not report.phase2 and not report.dry_run:
@@ -180,7 +186,8 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     if sample:
         for root in report.phase2:
             print_first_lines(Path(root.path))
-        click.echo(f"\nlook around: threadbook --home {shlex.quote(str(home))} threads")
+        program = shlex.quote(sys.argv[0])
+        click.echo(f"\nlook around: {program} --home {shlex.quote(str(home))} threads")
 
 
 def print_first_lines(root: Path) -> None:

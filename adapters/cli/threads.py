@@ -6,6 +6,10 @@ import msgspec
 from .common import Context, options
 
 
+def first_words(preview: str | None) -> str:
+    return " ".join((preview or "").split())[:60]
+
+
 @click.command(name="threads")
 @options
 def command(context: Context) -> None:
@@ -22,7 +26,7 @@ def command(context: Context) -> None:
             click.echo(
                 f"{line.thread_id}  {line.updated_at or '-':<20}  {line.stage1:<9}  "
                 f"{'in ' if line.selected else '   '}  {line.memory_mode:<8}  "
-                f"{line.kind}/{line.source}  {line.scope or '-'}"
+                f"{line.kind}/{line.source}  {line.scope or '-'}  {first_words(line.preview)}"
             )
 
     context.show(msgspec.to_builtins(found), lines)

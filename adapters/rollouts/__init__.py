@@ -86,14 +86,14 @@ def head(path: Path) -> Head | None:
 
 def discover(paths: Sequence[Path]) -> Iterator[Path]:
     """The session files among files and folders. A file that was named is always handed on, so
-    that reading it says what is wrong; in a folder, what is no session is passed over. Raises
-    `Unreadable` for a path that is not there."""
+    that reading it says what is wrong; in a folder, what neither is a session nor is called
+    one is passed over. Raises `Unreadable` for a path that is not there."""
     for file, named in candidates(paths):
         if named:
             yield file
             continue
         try:
-            is_session = head(file) is not None
+            is_session = file.name.startswith("rollout-") or head(file) is not None
         except Unreadable:
             is_session = True
         if is_session:

@@ -17,6 +17,7 @@ from .lines import Found
 IMAGE = "[Image]"
 
 _IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HALF_SURROGATE = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]+")
 
@@ -84,9 +85,12 @@ def filled(value: object) -> str | None:
 
 
 def identity(value: object) -> str | None:
-    """A session's id as a file states it. It becomes a name elsewhere, so that a text that could
-    be no name, or a path, is no id."""
-    return value if isinstance(value, str) and _IDENTITY.fullmatch(value) else None
+    """A session's id. It becomes a name elsewhere, so that a text that could be no name, or a
+    path, is no id. A UUID is one id however it is written, and citations write it small: what was
+    forgotten does not come back in capitals."""
+    if not isinstance(value, str) or not _IDENTITY.fullmatch(value):
+        return None
+    return value.lower() if _UUID.fullmatch(value) else value
 
 
 def table(value: object) -> dict[str, Any]:

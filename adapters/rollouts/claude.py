@@ -96,11 +96,11 @@ class ClaudeReader:
         self.polluting: dict[str, None] = {}
         self.preview = Preview()
         self._now_ms = now_ms
-        self._first_id = filled(first.get("sessionId")) or ""
+        self._first_id = identity(first.get("sessionId")) or ""
         self._agent_id = _agent_id(path, first)
         self._session_id = self._first_id
         self._foreign: str | None = None
-        stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
+        stem = identity(path.name.removesuffix(".zst").removesuffix(".jsonl")) or ""
         other = self._agent_id is None and stem != self._first_id and _UUID.fullmatch(stem)
         # A resumed or forked session begins with the other's lines; the file has its own name.
         if other and _holds(path, stem, stop_after):
@@ -202,11 +202,11 @@ class ClaudeReader:
         return False
 
     def _is_copied(self, record: dict[str, Any]) -> bool:
-        origin = filled(table(record.get("forkedFrom")).get("sessionId"))
+        origin = identity(table(record.get("forkedFrom")).get("sessionId"))
         if origin is not None and origin != self._session_id:
             self._foreign = self._foreign or origin
             return True
-        if self._copying and record.get("sessionId") == self._session_id:
+        if self._copying and identity(record.get("sessionId")) == self._session_id:
             self._copying = False
         return self._copying
 
@@ -418,4 +418,4 @@ def _holds(path: Path, session_id: str, stop_after: int | None) -> bool:
     """Whether any line belongs to that session. Only asked where name and first line differ; a
     listing looks no further than `stop_after`."""
     with Lines(path, line_limit=4 * 1024 * 1024, stop_after=stop_after) as lines:
-        return any(found.value.get("sessionId") == session_id for found in lines)
+        return any(identity(found.value.get("sessionId")) == session_id for found in lines)

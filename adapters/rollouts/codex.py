@@ -201,16 +201,16 @@ class CodexReader:
         return self._born_ms if created is None else created
 
     def _forked_from(self) -> str | None:
-        return filled(self.meta.get("forked_from_id")) or filled(
+        return identity(self.meta.get("forked_from_id")) or identity(
             table(self.meta.get("history_base")).get("thread_id")
         )
 
     def _parent(self) -> str | None:
         spawned = table(table(table(self._source).get("subagent")).get("thread_spawn"))
-        root = filled(self.meta.get("session_id")) if self.kind == "subagent" else None
+        root = identity(self.meta.get("session_id")) if self.kind == "subagent" else None
         return (
-            filled(self.meta.get("parent_thread_id"))
-            or filled(spawned.get("parent_thread_id"))
+            identity(self.meta.get("parent_thread_id"))
+            or identity(spawned.get("parent_thread_id"))
             or (root if root != self._thread_id else None)
         )
 

@@ -174,10 +174,12 @@ def _open(path: Path) -> tuple[FileIO, int]:
         str(path).encode("utf-8")
     except UnicodeEncodeError as error:
         raise Unreadable(path, "its name is not UTF-8 and could not be stored") from error
-    for candidate in (path, _sibling(path)):
+    for other in (False, True):
         try:
             # Without O_NONBLOCK a pipe without a writer would hold us for ever.
-            descriptor = os.open(candidate, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(
+                _sibling(path) if other else path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+            )
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:

@@ -120,7 +120,11 @@ class LogStore(ABC):
         """The log only grows, so a past needs no transaction, and holds up no erasure."""
         with self._looking() as db:
             view = PastView(
-                db, self.codec, *end_of(db, until=position), self._folded, bodies=self.bodies
+                db,
+                self.codec,
+                *end_of(db, until=min(position, LAST)),
+                self._folded,
+                bodies=self.bodies,
             )
             try:
                 yield view
@@ -129,13 +133,14 @@ class LogStore(ABC):
 
     def position_at(self, time_s: float) -> int:
         """The newest position recorded not later than this; 0 before the first."""
-        at_ms = int(time_s * 1000)
         with self._looking() as db:
             low, high = 0, end_of(db)[0]
             while low < high:  # Recorded times never fall, so halving finds it.
                 middle = (low + high + 1) // 2
                 _, recorded_at_ms = end_of(db, until=middle)
-                low, high = (middle, high) if recorded_at_ms <= at_ms else (low, middle - 1)
+                # The time is not rounded to milliseconds: it may be endless, or no number.
+                is_past = recorded_at_ms <= time_s * 1000
+                low, high = (middle, high) if is_past else (low, middle - 1)
             return low
 
     # Checking and repairing.

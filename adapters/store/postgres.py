@@ -41,9 +41,7 @@ from .postgres_connections import Connection, Connections, Paged, Place, explain
 from .sealing import SealedBodies
 from .sqlite import FILE as SQLITE_FILE
 from .verify import Verified, Walk, in_words, report
-from .views import Follows, LastRow, WritingView
-
-FLUSHED_AT = 500  # Events that wait to be sent together.
+from .views import LastRow, WritingView
 
 
 class PendingKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,20 +202,8 @@ class PostgresStore(LogStore):
             self._follow_erasures()
         self._seen = view.position
 
-    def _view(self, db: Database, last: LastRow, actor: str, run_id: str | None) -> "Buffered":
-        return Buffered(
-            db,
-            self.codec,
-            actor=actor,
-            run_id=run_id,
-            follows=self._follows,
-            now_ms=int(self.clock() * 1000),
-            last=last,
-            bodies=self.bodies,
-        )
-
     def _commit(self, db: Connection, view: WritingView) -> None:
-        view.before_commit()
+        view.write()
         if view.appended:
             db.script(f"NOTIFY {self._channel()}")
         self._end(db, view)
@@ -392,48 +378,6 @@ class PostgresStore(LogStore):
                 name, where, pid = found
                 return f"{name or 'a program'} on {where} (server process {pid})"
         return ""
-
-
-class Buffered(WritingView):
-    """A block's events are sent together. Under the lock nobody else appends, so that a version
-    that was read once is known from then on."""
-
-    def __init__(self, log: Database, codec: Codec, *, follows: Follows, **rest: Any) -> None:
-        super().__init__(log, codec, follows=follows, **rest)
-        self._waiting: list[tuple[Any, ...]] = []
-        self._versions: dict[str, int] = {}
-
-    def version(self, stream: str) -> int:
-        if stream not in self._versions:
-            self._flush()
-            self._versions[stream] = super().version(stream)
-        return self._versions[stream]
-
-    def record(self, stream: str, version: int, type_: str, data: str) -> int:
-        position = super().record(stream, version, type_, data)
-        self._versions[stream] = max(version, self._versions.get(stream, 0))
-        return position
-
-    def _insert(self, row: tuple[Any, ...]) -> None:
-        self._waiting.append(row)
-        if len(self._waiting) >= FLUSHED_AT:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            self._log.executemany(dialect.INSERT_EVENT, waiting)
-
-    def events(self, *, stream: str | None = None, after: int = 0) -> Iterator[Any]:
-        self._flush()
-        return super().events(stream=stream, after=after)
-
-    def value(self, query: str, /, **values: Any) -> Any:
-        self._flush()
-        return super().value(query, **values)
-
-    def before_commit(self) -> None:
-        self._flush()
 
 
 def quoted(name: str) -> str:

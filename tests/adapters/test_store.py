@@ -279,6 +279,27 @@ def test_recorded_time_never_runs_backward_and_finds_its_position(home):
 
 
 @on_both
+@pytest.mark.parametrize("beyond", [2**63 - 1, 2**63, 10**30])
+def test_a_position_beyond_every_other_is_the_newest_and_nothing_is_behind_it(store, beyond):
+    append(store)
+
+    with store.at(beyond) as past, store.reading() as view:
+        assert past.position == view.position
+        assert list(view.events(after=beyond)) == []
+        assert len(list(view.events(after=-beyond))) == view.position
+
+
+@on_both
+def test_a_time_without_end_is_the_newest_position_and_one_that_is_none_is_before_the_first(store):
+    append(store)
+
+    with store.reading() as view:
+        assert store.position_at(float("inf")) == view.position
+    assert store.position_at(float("-inf")) == 0
+    assert store.position_at(float("nan")) == 0
+
+
+@on_both
 def test_the_log_is_read_in_order_from_behind_a_position_also_over_many_pages(store):
     with store.writing(actor="pipeline") as writing:
         writing.append("thread:t1", *[polluted()] * 2_500)

@@ -192,7 +192,7 @@ def the_last_words_leave(steps, a, c):
     for already in (False, True):
         report = forget.forget(steps.around, a.id, reason="person", actor="application")
         assert report.already is already
-    with refuses(Shut, match="forget"):
+    with refuses(Shut, match="it was forgotten"):
         steps.claim(steps.goes_on(a))
     assert steps.rows(stage1_outputs, ()) == []
     assert steps.progress() == 2  # What was forgotten was consolidated all the same.

@@ -27,7 +27,7 @@ class Pollution(Life):
                 case ThreadRegistered(thread_id=thread_id, mode=mode):
                     last[thread_id] = mode
                 case MemoryModeSet(thread_id=thread_id, mode=mode, reason=reason):
-                    assert last[thread_id] != "polluted" or reason == "person", recorded.position
+                    assert last[thread_id] != "polluted" or reason == "asked", recorded.position
                     last[thread_id] = mode
                 case ThreadPolluted(thread_id=thread_id):
                     last[thread_id] = "polluted"

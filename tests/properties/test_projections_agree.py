@@ -11,7 +11,7 @@ from msgspec import json
 from msgspec.structs import astuple
 from threadbook.domain.events import AnyEvent
 from threadbook.projections.catalog import SYNCHRONOUS
-from threadbook.projections.fold import create, fold, follow, read, rebuild
+from threadbook.projections.fold import Table, create, fold, follow, plan, read, rebuild
 
 from tests.projections.histories import logs, single_events, unhurried
 
@@ -59,6 +59,32 @@ def test_following_folding_rebuilding_and_looking_back_agree_at_every_position(l
 
 
 @unhurried
+@given(log=logs, drawn=st.data())
+def test_events_of_one_transaction_agree_whenever_their_rows_are_written(log, drawn):
+    db = empty()
+    for projection in SYNCHRONOUS:
+        table = Table(projection, db)
+        followed = [event for event in log if type(event) in plan(projection).followed]
+        written_behind = drawn.draw(st.sets(st.integers(1, len(log))))
+        for position, event in enumerate(followed, start=1):
+            table.follow(event)
+            place = projection.place(event)
+
+            if len(place) == len(projection.KEY):
+                row = table.row(place)
+                found = [
+                    each for each in fold(projection, followed[:position]) if is_at(place, each)
+                ]
+                assert as_bytes([row] if row else []) == as_bytes(found), projection.NAME
+            if position in written_behind:
+                table.write()
+                assert stored(projection, db) == folded(projection, followed[:position])
+        table.write()
+
+        assert stored(projection, db) == folded(projection, log), projection.NAME
+
+
+@unhurried
 @given(log=logs, event=single_events)
 def test_an_event_changes_nothing_outside_its_place(log, event):
     for projection in SYNCHRONOUS:
@@ -71,8 +97,12 @@ def test_an_event_changes_nothing_outside_its_place(log, event):
         assert elsewhere(place, after) == elsewhere(place, before), projection.NAME
 
 
+def is_at(place, row):
+    return astuple(row)[: len(place)] == place
+
+
 def elsewhere(place, rows):
-    return [row for row in rows if astuple(row)[: len(place)] != place]
+    return [row for row in rows if not is_at(place, row)]
 
 
 @unhurried

@@ -166,6 +166,51 @@ def test_a_home_that_is_a_file_is_told(commands, tmp_path, name):
     assert (tmp_path / "file").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--home", "~nobody-of-that-name/x", "status"),
+        ("run", "--sessions", "~nobody-of-that-name/x"),
+        ("export", "~nobody-of-that-name"),
+    ],
+    ids=lambda args: args[-2],
+)
+def test_a_home_folder_that_nobody_has_is_told(commands, args):
+    told_ = commands.bare(*commands.given(), *args)
+
+    assert told_.code == 2
+    assert "~nobody-of-that-name" in told_.line
+
+
+def test_settings_nested_beyond_reason_are_told(commands, tmp_path):
+    (tmp_path / "deep.toml").write_text(f"sources = {'[' * 5_000}")
+
+    told_ = commands("status", "--config", tmp_path / "deep.toml")
+
+    assert told_.code == 2
+    assert "deep.toml" in told_.line
+
+
+BEYOND = 10**25
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("replay", "--until", BEYOND),
+        ("log", "--after", BEYOND),
+        ("log", "--limit", BEYOND),
+        ("explain", A.id, "--at", BEYOND),
+    ],
+    ids=lambda args: " ".join(map(str, args[:-1])),
+)
+def test_a_number_beyond_every_position_is_only_beyond_the_end(commands, args):
+    commands.home.write(A)
+    commands("run", "--sessions", commands.home.sessions)
+
+    assert commands(*args).code == 0
+
+
 @pytest.mark.parametrize("name", [n for n in EVERY if n != "run"])
 def test_a_home_without_a_store_says_how_to_make_one(commands, tmp_path, name):
     told_ = commands.bare("--home", tmp_path / "new", name)

@@ -186,3 +186,16 @@ def test_who_started_it_decides_the_kind(tmp_path, entrypoint, kind):
 
     assert (header.source, header.kind) == (entrypoint, kind)
     assert head(path).kind == kind
+
+
+def test_a_session_s_uuid_is_one_id_however_its_lines_and_its_file_write_it(tmp_path):
+    small = "cccc0000-0000-4000-8000-00000000abcd"
+    records = [
+        claude("user", "Use uv.", uuid="u1", sessionId=small.upper()),
+        claude("user", "Never pip.", uuid="u2", sessionId=small),
+    ]
+
+    read = survey(written(tmp_path, *records, name=f"{small.upper()}.jsonl"), now_ms=NOW_MS)
+
+    assert (read.header.thread_id, read.header.forked_from) == (small, None)
+    assert read.human_messages == ("Use uv.", "Never pip.")

@@ -438,6 +438,18 @@ def test_an_id_that_could_be_no_name_names_no_session(tmp_path, thread_id):
         read(tmp_path, meta(id=thread_id))
 
 
+@pytest.mark.parametrize("field", ["forked_from_id", "parent_thread_id"])
+def test_a_uuid_is_one_id_in_capitals_and_in_small_letters(tmp_path, field):
+    small = "019cabcd-0000-7000-8000-00000000000f"
+    other = "019cabcd-0000-7000-8000-00000000000e"
+    records = [meta(id=small.upper(), **{field: other.upper()}), message("hello")]
+
+    header = survey(written(tmp_path, *records), now_ms=NOW_MS).header
+
+    assert header.thread_id == small
+    assert other in (header.forked_from, header.parent)
+
+
 def test_memory_that_a_tool_showed_is_not_read_back(tmp_path):
     shown = "before <threadbook-memory scope='x'>\nUses tabs.\n</threadbook-memory> after"
 

@@ -51,11 +51,13 @@ def test_a_claude_home_gives_its_sessions_and_their_sub_agents(tmp_path):
 
 def test_a_folder_is_asked_file_by_file_and_a_named_file_is_always_handed_on(tmp_path):
     session = put(tmp_path, "no-rollout-name.jsonl")
-    other = put(tmp_path, f"rollout-2026-05-04T08-00-00-{ID}.jsonl", b'{"a": 1}\n')
+    other = put(tmp_path, "notes.jsonl", b'{"a": 1}\n')
+    spoilt = put(tmp_path, f"rollout-2026-05-04T08-00-00-{ID}.jsonl", b'{"a": 1}\n')
     put(tmp_path, "session.txt")
 
-    assert found(tmp_path) == [session]
-    assert found(other, session, tmp_path) == [other, session]
+    # What is called a session and is none is handed on too: reading it says what is wrong.
+    assert found(tmp_path) == [session, spoilt]
+    assert found(other, session, tmp_path) == [other, session, spoilt]
     with pytest.raises(NotASession):
         rollouts.survey(other, now_ms=NOW_MS)
 

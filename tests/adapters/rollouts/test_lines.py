@@ -1,7 +1,9 @@
 """R1 to R7: where a line ends, what is an error, and what is only padding."""
 
+from pathlib import Path
+
 import pytest
-from threadbook.adapters.rollouts import NotASession, survey
+from threadbook.adapters.rollouts import NotASession, Unreadable, survey
 from threadbook.adapters.rollouts.lines import BAD_LINES_LISTED_MAX, Lines
 from threadbook.adapters.rollouts.stamps import to_ms
 
@@ -185,3 +187,9 @@ def test_a_stamp_is_a_time_or_nothing(stamp, ms):
 def test_the_first_and_last_year_with_a_shifted_zone_are_times_too():
     assert to_ms("9999-12-31T23:59:59-14:00") == 253_402_351_199_000
     assert to_ms("0001-01-01T00:00:00+14:00") == -62_135_647_200_000
+
+
+@pytest.mark.parametrize("path", [Path("/"), Path()])
+def test_a_folder_without_a_name_is_no_session(path):
+    with pytest.raises(Unreadable, match="not a regular file"):
+        Lines(path)
