@@ -5,6 +5,7 @@ Apart from rendering, because `status` asks this of every root and must not load
 
 from collections.abc import Mapping
 
+from ..domain.events import ArtifactsPublished, RootRendered, consolidation_stream
 from .ports import View
 from .roots import Root, digest, is_artifact, manifest, wanted
 from .surroundings import Workspace
@@ -44,6 +45,20 @@ def is_current(view: View, root: Root, workspace: Workspace) -> bool:
     workspace.prune_summaries(last.keys())
     # What is left is something of a person's own: new, or known?
     return holds_only(last, workspace) or not workspace.diff()
+
+
+def is_behind(view: View, root: Root, workspace: Workspace) -> bool:
+    """Whether the root was published or rendered elsewhere since this folder was, and nobody has
+    touched it since: then rendering is all that it needs. The caller holds the workspace's lock."""
+    stream = consolidation_stream(root.memory_version, root.scope)
+    if not any(
+        isinstance(recorded.event, ArtifactsPublished | RootRendered)
+        for recorded in view.events(stream=stream, after=workspace.rendered_at() or 0)
+    ):
+        return False
+    if not workspace.path.is_dir() or not workspace.scan().files:
+        return True
+    return workspace.has_baseline() and not workspace.diff()
 
 
 def holds_only(last: Mapping[str, str], workspace: Workspace) -> bool:

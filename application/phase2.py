@@ -25,7 +25,7 @@ from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
 from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
-from .folder import is_current
+from .folder import is_behind, is_current
 from .ports import PhaseTwoOutput, View, Writing
 from .render import Rendered, render
 from .reports import RootReport
@@ -81,15 +81,34 @@ def one_root(
 ) -> RootReport | None:
     """Bring one root up to date, waiting for whoever is at it. None: there is nothing to do."""
     workspace = around.workspace(root.memory_version, root.scope)
+    caught_up = catch_up(around, root, workspace, run_id=run_id)
     for _ in range(TRIES):
         claimed = claim_when_free(around, root, workspace, run_id=run_id, waiting=waiting)
         if claimed is None:
-            return None
+            return caught_up
         report = consolidate(around, root, workspace, claimed, run_id=run_id)
         if report.status not in CLAIMED_AGAIN:
             return report
     waiting[report.status] = waiting.get(report.status, 0) + 1
     return None
+
+
+def catch_up(
+    around: Surroundings, root: Root, workspace: Workspace, *, run_id: str
+) -> RootReport | None:
+    """Render what another machine that shares the memory has published: no claim, no model."""
+    with workspace.lock(holder=around.worker_id):
+        with around.store.reading() as view:
+            if not published(view, root) or not is_behind(view, root, workspace):
+                return None
+        report = RootReport(
+            version=root.memory_version,
+            scope=root.scope,
+            status="rendered",
+            path=str(workspace.path),
+        )
+        fill(report, render(around, root, workspace, run_id=run_id))
+        return report
 
 
 def claim_when_free(

@@ -119,9 +119,10 @@ def attempt(
     if not keep_edits:
         workspace.remove_edits()
     workspace.reset_baseline(around.clock())
+    position = record.read_at
     if digests != previous:
-        record.manifest(digests, actor=actor)
-    workspace.note_rendered(record.read_at)
+        position = record.manifest(digests, actor=actor)
+    workspace.note_rendered(position)
     return rendered
 
 
@@ -220,8 +221,10 @@ class Recorder:
             )
             tx.append(self.stream, edited)
 
-    def manifest(self, digests: dict[str, str], *, actor: str) -> None:
-        """The folder is rendered. Names that a forgetting kept for that moment go with it."""
+    def manifest(self, digests: dict[str, str], *, actor: str) -> int:
+        """The folder is rendered; the position that says so.
+
+        Names that a forgetting kept for that moment go with it."""
         with self.writing(actor) as tx:
             rendered = RootRendered(
                 at=self.around.now(),
@@ -230,7 +233,7 @@ class Recorder:
                 renderer=RENDERER,
                 manifest_ref=tx.put(self.stream, manifest_body(digests)),
             )
-            tx.append(self.stream, rendered)
+            position = tx.append(self.stream, rendered)
             if self.withdrawn_ref is not None:
                 erased = BodiesErased(
                     at=self.around.now(),
@@ -239,6 +242,7 @@ class Recorder:
                     reason="forgotten",
                 )
                 tx.append(STORE_STREAM, erased)
+            return position
 
 
 def keep(record: Recorder, workspace: Workspace, path: str, content: bytes) -> Path:

@@ -176,6 +176,7 @@ def test_a_file_that_came_or_went_while_another_machine_rendered_is_nobodys_act(
     ann.run_with(consolidator=WithSkill())
     ben.run([ben.sessions])
     assert skill.exists()
+    assert ben.types().count("phase2.lease_claimed") == 2  # What was published is only rendered.
     ann.write(session(3, "from now on always close the gate"))
     ann.run()
     ben.run([ben.sessions])
