@@ -149,10 +149,12 @@ def test_what_a_person_left_in_a_second_machines_folder_is_kept(machines, ann):
     (ben.root() / "memory_summary.md").unlink()
     ann.write(session(2, KESTREL))
     ann.run()
+    before = ann.position
 
     ben.run([ben.sessions])
 
     edits = ben.events(FolderEdited)
+    assert "phase2.lease_claimed" in ben.types(after=before)  # A consolidator has to see them.
     assert sorted(each.deleted for each in edits) == [False, True]
     assert content(ben.root()) == content(ann.root())
 
