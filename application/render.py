@@ -93,8 +93,10 @@ def attempt(
         )
     earlier = Earlier(around, root)
     keep_edits = last is None  # What lies in the folder may be what had to go.
+    before = (previous or {}) | dict.fromkeys(left_over, "")
+    moved = workspace.make_way(files.keys() | before.keys())
     workspace.prepare()
-    rendered = Rendered()
+    rendered = Rendered(edits=[str(path) for path in moved] if keep_edits else [])
 
     def on_edit(path: str, content: bytes) -> None:
         if keep_edits and not earlier.was(path, content):
@@ -105,7 +107,6 @@ def attempt(
             if is_artifact(path) and not (workspace.path / path).exists():
                 record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
-    before = (previous or {}) | dict.fromkeys(left_over, "")
     digests = workspace.render(files, previous=before, on_edit=on_edit)
     for change in workspace.diff():
         {"A": rendered.added, "M": rendered.modified, "D": rendered.deleted}[change.status].append(
