@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "What is stored, what waits and why, and what is in force."),
     "threads": ("threads", "Every session, and where it stands."),
     "explain": ("explain", "Why a session is in or out, now or at an earlier position."),
+    "diff": ("diff", "What changed between two positions or times."),
     "log": ("log", "The events, oldest first."),
     "mode": ("mode", "Let a session be remembered, or not."),
     "pollute": ("pollute", "Mark a session as touched by outside text."),

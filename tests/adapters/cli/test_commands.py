@@ -14,6 +14,7 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "status": (),
     "threads": (),
     "explain": (A.id,),
+    "diff": ("1",),
     "log": (),
     "mode": (A.id, "disabled"),
     "pollute": (A.id,),
