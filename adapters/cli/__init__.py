@@ -12,7 +12,7 @@ from importlib import import_module
 
 import click
 
-from .common import Context, fail, for_programs, options
+from .common import Context, fail, for_programs, harmless, options
 
 # name -> (module, one line of help): the help of the group must not import every command.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -97,6 +97,7 @@ def ended() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return fail("stopped; nothing was lost, run the same command again", code=1)
     except click.ClickException as error:
+        error.message = harmless(error.message)
         error.show()
         for_programs(error.format_message())
         return error.exit_code

@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, Place, options
+from .common import Context, Place, options, say
 
 
 @click.command(name="diff")
@@ -18,20 +18,20 @@ def command(context: Context, before: int | float, after: int | float | None) ->
         told = memory.diff(before, after)
 
     def lines() -> None:
-        click.echo(f"from position {told['from']} to {told['to']}")
+        say(f"from position {told['from']} to {told['to']}")
         for what in ("threads", "outputs"):
             changes = told[what]
-            click.echo(
+            say(
                 f"{what}: {len(changes['added'])} added, {len(changes['changed'])} changed,"
                 f" {len(changes['removed'])} removed"
             )
         for root in told["selection"]:
             for thread_id in root["entered"]:
-                click.echo(f"  {root['scope']}: in   {thread_id}")
+                say(f"  {root['scope']}: in   {thread_id}")
             for thread_id in root["left"]:
-                click.echo(f"  {root['scope']}: out  {thread_id}")
+                say(f"  {root['scope']}: out  {thread_id}")
         for root in told["folders"]:
-            click.echo(f"{root['scope']}:")
-            click.echo(root["diff"], nl=False)
+            say(f"{root['scope']}:")
+            say(root["diff"], nl=False)
 
     context.show(told, lines)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .common import Context, Place, options
+from .common import Context, Place, options, say
 
 
 @click.command(name="export")
@@ -22,8 +22,8 @@ def command(context: Context, folder: Path, at: int | float | None) -> None:
 
     def lines() -> None:
         for scope, path in written.items():
-            click.echo(f"{scope}: {path}")
+            say(f"{scope}: {path}")
         if not written:
-            click.echo("nothing to export yet; `threadbook run` writes a memory first")
+            say("nothing to export yet; `threadbook run` writes a memory first")
 
     context.show(answer, lines)
