@@ -167,10 +167,11 @@ TRAPS = (
     Typed("it's fine, not a big deal", False),
 )
 
-# Written before the cues were widened for other languages, for `prefer`, `next time` and facts that
-# set right without an opening `no`, in the knowledge of the cues but not of their answers. Half of
-# it is traps: the same words about a product, a choice, a moment, or in somebody else's mouth. A
-# sentence with a `before` stands behind it in the same message.
+# Seen for the first time, 5 of 7 hits were right and 5 of 44 found. Written before the cues were
+# widened for other languages, for `prefer`, `next time` and facts that set right without an opening
+# `no`, in the knowledge of the cues but not of their answers. Half of it is traps: the same words
+# about a product, a choice, a moment, or in somebody else's mouth. A sentence with a `before`
+# stands behind it in the same message.
 OTHERS = (
     # Lasting wishes.
     Typed("Next time run the migrations before you start the server.", True),
@@ -266,7 +267,9 @@ OTHERS = (
     Typed("测试总是失败", False),
 )
 
-# Written after those rules, to see how they do on sentences that they were not made beside.
+# Written after those rules, to see how they do on sentences that they were not made beside. Seen
+# for the first time, 25 of 29 hits were right and 25 of 29 found (before the widening 3 of 6, and 3
+# of 29): the honest figure. Four cues were mended since.
 AFTER = (
     Typed("next time don't rewrite the whole file for a one line fix", True),
     Typed("Next time, show me the plan before you start coding", True),
