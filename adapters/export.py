@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from ..application.ports import Failure
+from ..application.ports import Failure, View
 from ..application.roots import Root, published, roots, wanted
-from ..application.surroundings import Surroundings
+from ..application.surroundings import Policy
 from ..domain.refusals import Refused
 from ..domain.scope import folder_name
 
@@ -16,16 +16,13 @@ class NotEmpty(Refused):
         super().__init__(f"{folder} is not an empty folder; name one that is new or empty")
 
 
-def export(around: Surroundings, folder: Path) -> dict[str, Path]:
+def export(view: View, policy: Policy, folder: Path) -> dict[str, Path]:
     """One folder a root; the only root in all becomes `folder` itself. Scope -> where it is."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise NotEmpty(folder)
-    with around.store.reading() as view:
-        found: list[tuple[Root, dict[str, str]]] = [
-            (root, wanted(view, root))
-            for root in roots(view, around.policy)
-            if published(view, root)
-        ]
+    found: list[tuple[Root, dict[str, str]]] = [
+        (root, wanted(view, root)) for root in roots(view, policy) if published(view, root)
+    ]
     written = {}
     for root, files in found:
         target = folder if len(found) == 1 else folder / folder_name(root.scope)

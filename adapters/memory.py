@@ -283,12 +283,22 @@ class Memory:
 
     # Out, and the record itself.
 
-    def export(self, folder: Path | str) -> dict[str, Path]:
-        """Write every memory root under a new or empty folder; scope -> where it is."""
+    def export(self, folder: Path | str, *, at: int | float | None = None) -> dict[str, Path]:
+        """Write every memory root, as it is or was, under a new or empty folder; scope -> path."""
         from .export import export
 
         self._refuse_sealed()
-        return export(self._around, expanded(folder))
+        with self._view(at) as (view, _):
+            return export(view, self._around.policy, expanded(folder))
+
+    def diff(self, before: int | float, after: int | float | None = None) -> dict[str, Any]:
+        """What changed between two positions (int) or times (float); `after` None is now."""
+        from ..application.difference import difference
+
+        with self._view(before) as (old, _), self._view(after) as (new, _):
+            if new.position < old.position:
+                old, new = new, old
+            return difference(old, new, self._around.policy)
 
     def verify(self) -> Verified:
         return self.store.verify()

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..application.ports import Failure
+from ..application.surroundings import FolderUnusable
 from ..domain.scope import folder_name
 from ..projections.folder import RAW_MEMORIES, SUMMARIES, is_content
 from ..projections.workspace_diff import WORKSPACE_DIFF, Change
@@ -45,7 +45,7 @@ _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u200b-\u200f\u2028-\u202e\u2066-\u2
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|[a-z]:.*", re.IGNORECASE)
 
 
-class WorkspaceError(Failure):
+class WorkspaceError(FolderUnusable):
     """The folder cannot be used as it is. The message says what holds and what to do."""
 
 
@@ -129,6 +129,42 @@ class Workspace:
                     pass
             self._git.heal(self.path)
         return links
+
+    def in_the_way(self, paths: Collection[str]) -> list[str]:
+        """What is of another kind than these files and their folders need: a folder where a file
+        belongs, a file where a folder does."""
+        kinds = {SUMMARIES: stat.S_ISDIR, WORKSPACE_DIFF: _no_folder}
+        for path in paths:
+            *parents, _ = _checked(path)
+            kinds |= {"/".join(parents[: n + 1]): stat.S_ISDIR for n in range(len(parents))}
+            kinds[path] = _no_folder
+        found: list[str] = []
+        for place, is_right in sorted(kinds.items()):
+            try:
+                if not is_right(os.lstat(self.path / place).st_mode):
+                    found.append(place)
+            except (FileNotFoundError, NotADirectoryError):
+                continue  # Nothing is there, or what is in the way stands further up.
+            except OSError as error:
+                raise WorkspaceError(_advice(self.path / place, error)) from error
+        return found
+
+    def make_way(self, paths: Collection[str]) -> list[Path]:
+        """Move what is in the way beside the root, as an edit is kept; where it is now."""
+        return [self._moved_aside(_checked(place)) for place in self.in_the_way(paths)]
+
+    def _moved_aside(self, names: list[str]) -> Path:
+        *parents, name = names
+        with _advised(self.edits_path):
+            _make_private(self.edits_path)
+            beside = os.open(self.edits_path, _FOLDER)
+            try:
+                kept = _free_name(beside, "-".join(names)[-(_NAME_BYTES_MAX // 4) :])
+                with self._folder(parents) as folder:
+                    os.rename(name, kept, src_dir_fd=folder, dst_dir_fd=beside)
+            finally:
+                os.close(beside)
+        return self.edits_path / kept
 
     def scan(self) -> Found:
         """Every content file up to 1 MiB of UTF-8, and the rest by path and reason."""
@@ -255,25 +291,31 @@ class Workspace:
         removed, as is every `.md` in `rollout_summaries/` that is not wanted. A file that is
         neither wanted nor previous is a person's, and stays. Of an artifact that a person changed,
         `on_edit` is told right before it is replaced or removed, with the bytes that would be
-        lost; inputs are restored.
+        lost; inputs are restored. A file that cannot be written keeps none of the others from it.
         """
         previous = previous or {}
         manifest = {}
+        failure: WorkspaceError | None = None
         self.prune_summaries(wanted.keys())
         stale = sorted(path for path in previous if path not in wanted)
         for path in [*stale, *sorted(wanted, key=_rank)]:
             text = wanted.get(path)
-            there = self.read(path)
-            if text is not None and there == text.encode("utf-8", "surrogatepass"):
-                manifest[path] = digest(there)
-                continue
-            ours = there is None or digest(there) == previous.get(path) or _is_input(path)
-            if there is not None and not ours and on_edit:
-                on_edit(path, there)
-            if text is None:
-                self.remove(path)
-            else:
-                manifest[path] = self.write(path, text, flushed=not _is_input(path))
+            try:
+                there = self.read(path)
+                if text is not None and there == text.encode("utf-8", "surrogatepass"):
+                    manifest[path] = digest(there)
+                    continue
+                ours = there is None or digest(there) == previous.get(path) or _is_input(path)
+                if there is not None and not ours and on_edit:
+                    on_edit(path, there)
+                if text is None:
+                    self.remove(path)
+                else:
+                    manifest[path] = self.write(path, text, flushed=not _is_input(path))
+            except WorkspaceError as error:
+                failure = failure or error  # Forgotten words may stand in the files behind it.
+        if failure:
+            raise failure
         return manifest
 
     def rendered_at(self) -> int | None:
@@ -497,6 +539,18 @@ def _kept(folder: int, name: str, content: bytes) -> str:
             os.unlink(kept, dir_fd=folder)
             raise
         return kept
+
+
+def _no_folder(mode: int) -> bool:
+    return not stat.S_ISDIR(mode)
+
+
+def _free_name(folder: int, name: str) -> str:
+    taken = {each for each, _ in _listed(folder)}
+    number = len(taken) + 1
+    while f"{number:04}-{name}" in taken:
+        number += 1
+    return f"{number:04}-{name}"
 
 
 @contextmanager

@@ -36,6 +36,8 @@ def is_current(view: View, root: Root, workspace: Workspace) -> bool:
         return False
     if holds_only(last, workspace):
         return True
+    if workspace.in_the_way(last):
+        return False
     workspace.prepare()
     files = wanted(view, root)
     for path in differing(view, root, workspace) or []:

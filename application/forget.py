@@ -6,6 +6,8 @@ again from their outputs, in the same transaction. The folder and its git object
 and so does the write-ahead log. What stays: that there was such a thread, when, and its paths.
 """
 
+from contextlib import suppress
+
 import msgspec
 
 from ..domain import consolidation, thread
@@ -114,7 +116,8 @@ def again(around: Surroundings) -> None:
             if not state.thread(view, thread_id).forgotten
         ]
     for thread_id in asked:
-        forget(around, thread_id, reason="asked_before", actor="pipeline")
+        with suppress(StillInTheFolder):  # `finish` tries again, and tells it.
+            forget(around, thread_id, reason="asked_before", actor="pipeline")
 
 
 def every_root(view: View) -> list[Root]:

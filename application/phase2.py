@@ -26,7 +26,7 @@ from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
 from .folder import is_behind, is_current
-from .ports import PhaseTwoOutput, View, Writing
+from .ports import Failure, PhaseTwoOutput, View, Writing
 from .render import Rendered, render
 from .reports import RootReport
 from .roots import (
@@ -41,7 +41,7 @@ from .roots import (
     snapshot,
     texts,
 )
-from .surroundings import GLOBAL, Surroundings, Workspace
+from .surroundings import GLOBAL, FolderUnusable, Surroundings, Workspace
 
 POLL_S = 0.05
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
@@ -65,12 +65,20 @@ class Claimed(Struct, frozen=True, kw_only=True):
     published: Mapping[str, str]
 
 
-def run(around: Surroundings, *, run_id: str, waiting: dict[str, int]) -> list[RootReport]:
+def run(
+    around: Surroundings, *, run_id: str, waiting: dict[str, int], unusable: list[Failure]
+) -> list[RootReport]:
+    """Bring every root up to date. A folder that cannot be used keeps none of the others from it,
+    and is added to `unusable`."""
     with around.store.reading() as view:
         found = roots(view, around.policy)
     reports = []
     for root in found:
-        report = one_root(around, root, run_id=run_id, waiting=waiting)
+        try:
+            report = one_root(around, root, run_id=run_id, waiting=waiting)
+        except FolderUnusable as error:
+            unusable.append(error)
+            continue
         if report is not None:
             reports.append(report)
     return reports

@@ -97,9 +97,11 @@ def attempt(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
         )
     earlier = Earlier(around, root)
+    moved = workspace.make_way({*files, *(previous or {}), *left_over})
     workspace.prepare()
     here = Here(workspace)
-    rendered = Rendered()
+    before = dict.fromkeys([*here.unchanged, *left_over], "") | (previous or {})
+    rendered = Rendered(edits=[str(path) for path in moved] if keep_edits else [])
 
     def on_edit(path: str, content: bytes) -> None:
         if keep_edits and path not in here.unchanged and not earlier.was(path, content):
@@ -110,7 +112,6 @@ def attempt(
             if is_artifact(path) and here.was_deleted(path):
                 record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
-    before = dict.fromkeys([*here.unchanged, *left_over], "") | (previous or {})
     digests = workspace.render(files, previous=before, on_edit=on_edit)
     for change in workspace.diff():
         {"A": rendered.added, "M": rendered.modified, "D": rendered.deleted}[change.status].append(

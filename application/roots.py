@@ -127,8 +127,11 @@ def published(view: View, root: Root) -> dict[str, str]:
 
 def wanted(view: View, root: Root) -> dict[str, str]:
     """Everything the folder should hold: the inputs of the last success, and what it published."""
-    outputs = texts(view, live(view, root))
-    return inputs(outputs, memory_version=root.memory_version) | published(view, root)
+    return texts_of_inputs(view, root) | published(view, root)
+
+
+def texts_of_inputs(view: View, root: Root) -> dict[str, str]:
+    return inputs(texts(view, live(view, root)), memory_version=root.memory_version)
 
 
 def manifest(view: View, root: Root) -> dict[str, str] | None:

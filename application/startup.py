@@ -12,7 +12,7 @@ from . import forget, ingest, phase1, phase2, retention, state
 from .ports import Failure, View, Writing
 from .reports import RunReport
 from .roots import Root
-from .surroundings import Surroundings
+from .surroundings import FolderUnusable, Surroundings
 
 Progress = Callable[[str, int, int], None] | None
 
@@ -33,9 +33,13 @@ def run(
     """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N.
     `again` reads once more what has been read, and tries anew what failed."""
     report = RunReport(run_id=around.new_id(), dry_run=dry_run)
+    unusable: list[Failure] = []
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
-        forget.finish(around, actor="pipeline", run_id=report.run_id)
+        try:
+            forget.finish(around, actor="pipeline", run_id=report.run_id)
+        except FolderUnusable as error:
+            unusable.append(error)  # Told at the end: the other projects have their sessions, too.
     sightings, found = ingest.survey(around, sources, progress=progress)
     report.sessions, report.skipped_lines = found.sessions, found.skipped_lines
     report.unreadable = found.unreadable
@@ -53,7 +57,10 @@ def run(
             again=again,
             unfinished=unfinished,
             progress=progress,
+            unusable=unusable,
         )
+        if unusable:
+            raise unusable[0]
     except BaseException:
         # Stopped by a person, or by what went wrong: nobody should wait an hour for our leases.
         with suppress(Failure):  # What cannot be recorded runs out by itself.
@@ -70,6 +77,7 @@ def work(
     again: bool,
     unfinished: Mapping[str, int],
     progress: Progress,
+    unusable: list[Failure],
 ) -> None:
     with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
         report.pruned = prune(around, tx)
@@ -84,7 +92,9 @@ def work(
     )
     with around.store.reading() as view:
         count_waiting(around, view, report, backfill=backfill)
-    report.phase2 = phase2.run(around, run_id=report.run_id, waiting=report.waiting)
+    report.phase2 = phase2.run(
+        around, run_id=report.run_id, waiting=report.waiting, unusable=unusable
+    )
     # Last, so that with a history of 0 days what this run replaced goes at once.
     retention.expire(around, run_id=report.run_id)
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..domain.eligibility import Limits
 from ..domain.session import AnyItem, Survey
-from .ports import Clock, Consolidator, Extractor, Store
+from .ports import Clock, Consolidator, Extractor, Failure, Store
 
 GLOBAL = "global"
 
@@ -59,8 +59,15 @@ class Changed(Protocol):
     def path(self) -> str: ...
 
 
+class FolderUnusable(Failure):
+    """One root's folder cannot be used as it is; what concerns the other roots goes on."""
+
+
 class Workspace(Protocol):
-    """One memory root on disk. Hold `lock` around everything that writes."""
+    """One memory root on disk. Hold `lock` around everything that writes.
+
+    What it cannot do is a `FolderUnusable`.
+    """
 
     @property
     def path(self) -> Path: ...
@@ -69,6 +76,12 @@ class Workspace(Protocol):
 
     def prepare(self) -> list[str]:
         """Make the folder sound; the symbolic links that had to go."""
+
+    def in_the_way(self, paths: Collection[str]) -> list[str]:
+        """What is of another kind than these files need: a folder for a file, or the reverse."""
+
+    def make_way(self, paths: Collection[str]) -> list[Path]:
+        """Move that beside the root; where it is now."""
 
     def scan(self) -> Found: ...
 

@@ -3,10 +3,15 @@
 Codex checks little: the summary's first line is exactly `v1`, and MEMORY.md is there. That check is
 for every writer. Our own writers promise more, because forgetting and attribution stand on it: the
 four headings, one number for one task, a source behind every task and a task behind every bullet.
+
+A bullet ends with its tasks. Up to three stand one by one, `[Task 2][Task 7]`; more are one mark
+with runs, `[Tasks 1-40, 42]`, because eighty marks in a row bury the statement and a mark that
+left some out would lose the sources that forgetting asks for. MEMORY.md names every task. A line of
+the summary restates one of MEMORY.md's, so it may name the newest few.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 MEMORY = "MEMORY.md"
 SUMMARY = "memory_summary.md"
@@ -27,8 +32,12 @@ BLOCK_HEADINGS = (
 
 # A number has a bound, because Python refuses to read one of thousands of digits.
 _TASK = re.compile(r"^## Task (\d{1,9}): .*, (?:success|partial|fail|uncertain)$")
-_MARKS = re.compile(r"(?<= )(?:\[Task \d{1,9}\])+$")
+_RUN = r"\d{1,4}(?:-\d{1,4})?"
+_MARKS = re.compile(rf"(?<= )(?:(?:\[Task \d{{1,9}}\])+|\[Tasks (?P<runs>{_RUN}(?:, {_RUN})*)\])$")
 _NUMBER = re.compile(r"\d+")
+# As many stand one by one.
+SINGLE_MARKS_MAX = 3
+_RUN_NUMBER_MAX = 9_999
 
 
 def problems(files: Mapping[str, str], *, grammar: bool = True) -> list[str]:
@@ -55,9 +64,42 @@ def cited_tasks(line: str) -> list[int]:
 
     >>> cited_tasks("- use uv [Task 2][Task 7]"), cited_tasks("- see [Task 2] there")
     ([2, 7], [])
+    >>> cited_tasks("- use uv [Tasks 1-3, 9]"), cited_tasks("- use uv [Tasks 3-1]")
+    ([1, 2, 3, 9], [])
     """
     marks = _MARKS.search(line)
-    return [int(number) for number in _NUMBER.findall(marks[0])] if marks else []
+    if marks is None:
+        return []
+    if marks["runs"] is None:
+        return [int(number) for number in _NUMBER.findall(marks[0])]
+    found: list[int] = []
+    for run in marks["runs"].split(", "):
+        first, _, last = run.partition("-")
+        # Only upwards: whoever wrote it otherwise meant something else, and runs that may overlap
+        # would let a short line name tasks without end.
+        if (found and int(first) <= found[-1]) or (last and int(last) <= int(first)):
+            return []
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def task_marks(numbers: Iterable[int]) -> str:
+    """What `cited_tasks` reads back, for tasks in any order.
+
+    >>> task_marks([7, 2]), task_marks([1, 2, 3, 4, 9, 11, 12])
+    ('[Task 2][Task 7]', '[Tasks 1-4, 9, 11-12]')
+    """
+    ordered = sorted(set(numbers))
+    if len(ordered) <= SINGLE_MARKS_MAX or ordered[-1] > _RUN_NUMBER_MAX:
+        return "".join(f"[Task {number}]" for number in ordered)
+    runs: list[tuple[int, int]] = []
+    for number in ordered:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    told = (str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return f"[Tasks {', '.join(told)}]"
 
 
 def _memory_problems(text: str) -> tuple[set[int], list[str]]:

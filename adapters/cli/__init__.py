@@ -12,7 +12,7 @@ from importlib import import_module
 
 import click
 
-from .common import Context, fail, for_programs, options
+from .common import Context, fail, for_programs, harmless, options
 
 # name -> (module, one line of help): the help of the group must not import every command.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "What is stored, what waits and why, and what is in force."),
     "threads": ("threads", "Every session, and where it stands."),
     "explain": ("explain", "Why a session is in or out, now or at an earlier position."),
+    "diff": ("diff", "What changed between two positions or times."),
     "log": ("log", "The events, oldest first."),
     "mode": ("mode", "Let a session be remembered, or not."),
     "pollute": ("pollute", "Mark a session as touched by outside text."),
@@ -96,6 +97,7 @@ def ended() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return fail("stopped; nothing was lost, run the same command again", code=1)
     except click.ClickException as error:
+        error.message = harmless(error.message)
         error.show()
         for_programs(error.format_message())
         return error.exit_code

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,6 +14,33 @@ from msgspec import Struct
 
 if TYPE_CHECKING:
     from ..memory import Memory
+
+
+# What would move the cursor, colour the screen, turn the reading direction or not be seen at all.
+COMMANDS_OF_A_TERMINAL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    "\U000e0000-\U000e0fff]"
+)
+
+
+def harmless(text: str) -> str:
+    """Text as a terminal may have it: a session, or a file's name, may hold what commands one.
+
+    The escapes are JSON's, so that JSON stays what it was.
+    """
+
+    def escaped(found: re.Match[str]) -> str:
+        return json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f"
+
+    return COMMANDS_OF_A_TERMINAL.sub(escaped, text)
+
+
+def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    click.echo(harmless(text), err=err, nl=nl)
+
+
+def say_json(answer: Any, *, indent: int | None = 2) -> None:
+    say(json.dumps(answer, ensure_ascii=False, indent=indent))
 
 
 class Context(Struct, kw_only=True):
@@ -43,7 +71,7 @@ class Context(Struct, kw_only=True):
     def show(self, answer: Any, lines: Callable[[], None]) -> None:
         """One answer: an object for programs, lines for people."""
         if self.json:
-            click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+            say_json(answer)
         else:
             lines()
 
@@ -109,10 +137,10 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
 def fail(message: str, *, code: int) -> int:
     """Say it once: a line for people, and an object for a program that asked for JSON."""
     for_programs(message)
-    click.echo(f"threadbook: {message}", err=True)
+    say(f"threadbook: {message}", err=True)
     return code
 
 
 def for_programs(message: str) -> None:
     if "--json" in sys.argv[1:]:
-        click.echo(json.dumps({"error": message}, ensure_ascii=False))
+        say_json({"error": message}, indent=None)

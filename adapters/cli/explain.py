@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from .common import Context, Place, options
+from .common import Context, Place, options, say
 
 
 @click.command(name="explain")
@@ -19,14 +19,14 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
         told = memory.explain(thread_id, at=at)
 
     def lines() -> None:
-        click.echo(f"{told.thread_id} at position {told.position}: {told.verdict}")
+        say(f"{told.thread_id} at position {told.position}: {told.verdict}")
         for gate in told.gates:
-            click.echo(f"  {'pass' if gate.passed else 'STOP'}  {gate.name}: {gate.why}")
+            say(f"  {'pass' if gate.passed else 'STOP'}  {gate.name}: {gate.why}")
         if told.rank is not None:
-            click.echo(f"  rank {told.rank}")
+            say(f"  rank {told.rank}")
         for why in told.waiting:
-            click.echo(f"  waiting: {why}")
+            say(f"  waiting: {why}")
         positions = ", ".join(str(position) for position in told.events)
-        click.echo(f"  events: {positions or 'none'}   (threadbook log shows them)")
+        say(f"  events: {positions or 'none'}   (threadbook log shows them)")
 
     context.show(msgspec.to_builtins(told), lines)

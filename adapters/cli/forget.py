@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.group(name="forget")
@@ -30,7 +30,7 @@ def thread(context: Context, thread_id: str, lift: bool, yes: bool) -> None:
             memory.lift(thread_id, confirmed=confirmed)
         context.show(
             {"thread_id": thread_id, "lifted": True},
-            lambda: click.echo(f"{thread_id} may be read again at the next run"),
+            lambda: say(f"{thread_id} may be read again at the next run"),
         )
         return
     with context.open() as memory:
@@ -39,15 +39,15 @@ def thread(context: Context, thread_id: str, lift: bool, yes: bool) -> None:
 
     def lines() -> None:
         if report.already:
-            click.echo(f"{thread_id} was already forgotten")
+            say(f"{thread_id} was already forgotten")
             return
         if not report.known:
-            click.echo(f"no session {thread_id} is known; should one turn up, it stays out")
+            say(f"no session {thread_id} is known; should one turn up, it stays out")
             return
-        click.echo(f"{thread_id} is forgotten: {report.bodies_erased} texts erased")
+        say(f"{thread_id} is forgotten: {report.bodies_erased} texts erased")
         for root in report.roots:
-            click.echo(f"  written again without it: {root}")
+            say(f"  written again without it: {root}")
         if report.pending:
-            click.echo(f"  not yet gone from the disk: {report.pending}")
+            say(f"  not yet gone from the disk: {report.pending}")
 
     context.show(msgspec.to_builtins(report), lines)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.group(name="inspect")
@@ -24,20 +24,18 @@ def rollout(context: Context, file: Path) -> None:
 
     def lines() -> None:
         thread = told["thread"]
-        click.echo(
-            f"{thread['thread_id']}  {thread['kind']} ({thread['source']})  {thread['scope']}"
-        )
-        click.echo(f"{thread['started_at']} to {thread['updated_at']}  in {thread['cwd'] or '-'}")
-        click.echo(f"{told['records']} records, {len(told['bad_lines'])} bad lines")
+        say(f"{thread['thread_id']}  {thread['kind']} ({thread['source']})  {thread['scope']}")
+        say(f"{thread['started_at']} to {thread['updated_at']}  in {thread['cwd'] or '-'}")
+        say(f"{told['records']} records, {len(told['bad_lines'])} bad lines")
         for bad in told["bad_lines"]:
-            click.echo(f"  line {bad['line']} at byte {bad['offset']}: {bad['reason']}")
+            say(f"  line {bad['line']} at byte {bad['offset']}: {bad['reason']}")
         for kind, count in sorted(told["skipped"].items()):
-            click.echo(f"  skipped {count} x {kind}")
+            say(f"  skipped {count} x {kind}")
         for text in told["human_messages"]:
-            click.echo(f"  > {text.strip().splitlines()[0] if text.strip() else ''}")
+            say(f"  > {text.strip().splitlines()[0] if text.strip() else ''}")
         if told["unfinished_tail"]:
-            click.echo("  the last line is still being written")
+            say("  the last line is still being written")
         if told["polluting"]:
-            click.echo(f"  touched by outside text: {', '.join(told['polluting'])}")
+            say(f"  touched by outside text: {', '.join(told['polluting'])}")
 
     context.show(told, lines)

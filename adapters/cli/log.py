@@ -1,13 +1,12 @@
 """`threadbook log`: the events."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 import msgspec
 
-from .common import Context, options
+from .common import Context, options, say, say_json
 
 
 @click.command(name="log")
@@ -34,11 +33,11 @@ def command(context: Context, stream: str | None, after: int, limit: int | None)
                 }
                 for each in found
             ]
-            click.echo(json.dumps(entries, ensure_ascii=False, indent=2))
+            say_json(entries)
             return
         for each in found:
             moment = datetime.fromtimestamp(each.recorded_at_ms / 1000, UTC)
-            click.echo(
+            say(
                 f"{each.position:>6}  {moment:%Y-%m-%d %H:%M:%S}  {each.actor:<12} "
                 f"{each.type:<24} {each.stream}"
             )

@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.command(name="mode")
@@ -22,5 +22,5 @@ def command(context: Context, thread_id: str, mode: str, yes: bool) -> None:
         changed = memory.set_mode(thread_id, mode, confirmed=confirmed)
     answer = {"thread_id": thread_id, "mode": mode, "changed": changed}
     context.show(
-        answer, lambda: click.echo(f"{thread_id} {'is now' if changed else 'was already'} {mode}")
+        answer, lambda: say(f"{thread_id} {'is now' if changed else 'was already'} {mode}")
     )

@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.command(name="pollute")
@@ -22,5 +22,5 @@ def command(context: Context, thread_id: str, cause: str, yes: bool) -> None:
         changed = memory.pollute(thread_id, cause=cause, confirmed=confirmed)
     context.show(
         {"thread_id": thread_id, "mode": "polluted", "changed": changed},
-        lambda: click.echo(f"{thread_id} {'is now' if changed else 'was already'} polluted"),
+        lambda: say(f"{thread_id} {'is now' if changed else 'was already'} polluted"),
     )

@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, Place, options
+from .common import Context, Place, options, say
 
 
 @click.command(name="replay")
@@ -19,7 +19,7 @@ def command(context: Context, until: int | float | None, verify: bool, rebuild: 
             differences = memory.replay_verify()
             context.show(
                 {"ok": not differences, "differences": differences},
-                lambda: click.echo("\n".join(differences) or "tables and folders equal the events"),
+                lambda: say("\n".join(differences) or "tables and folders equal the events"),
             )
             if differences:
                 raise SystemExit(3)
@@ -27,17 +27,17 @@ def command(context: Context, until: int | float | None, verify: bool, rebuild: 
             count = memory.rebuild()
             context.show(
                 {"events": count},
-                lambda: click.echo(f"every table folded again from {count} events"),
+                lambda: say(f"every table folded again from {count} events"),
             )
         else:
             past = memory.at(until)
 
             def lines() -> None:
-                click.echo(f"position {past['position']}")
+                say(f"position {past['position']}")
                 for name in ("threads", "jobs", "outputs"):
-                    click.echo(f"{len(past[name])} {name}")
+                    say(f"{len(past[name])} {name}")
                 for line in past["selection"]:
                     place = "in " if line["selected"] else "out"
-                    click.echo(f"  {place} {line['thread_id']}  {line['reason']}")
+                    say(f"  {place} {line['thread_id']}  {line['reason']}")
 
             context.show(past, lines)

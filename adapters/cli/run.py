@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from .common import Context, options
+from .common import Context, options, say
 
 if TYPE_CHECKING:
     from ...application.reports import RunReport
@@ -149,50 +149,50 @@ def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | Non
 def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     stage1 = report.stage1
     would = "would be " if report.dry_run else ""
-    click.echo(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
+    say(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
     if stage1.claimed or report.dry_run:
-        click.echo(
+        say(
             f"{stage1.claimed} {would}read: {stage1.succeeded} taught something, "
             f"{stage1.no_output} nothing, {stage1.failed} failed"
             if not report.dry_run
             else f"{stage1.claimed} would be read"
         )
     for path in report.unreadable:
-        click.echo(f"not read: {path}")
+        say(f"not read: {path}")
     if report.skipped_lines:
         kinds = ", ".join(
             f"{count} x {kind}" for kind, count in sorted(report.skipped_lines.items())
         )
-        click.echo(f"lines passed over: {kinds} (`threadbook inspect rollout FILE` shows where)")
+        say(f"lines passed over: {kinds} (`threadbook inspect rollout FILE` shows where)")
     for root in report.phase2:
         changes = (
             f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
         )
-        click.echo(f"{root.scope}: {root.status} ({changes})")
+        say(f"{root.scope}: {root.status} ({changes})")
         if root.reason:
-            click.echo(f"  {root.reason}")
+            say(f"  {root.reason}")
         for edit in root.edits:
-            click.echo(f"  your edit was kept: {edit}")
-        click.echo(f"  {root.path}")
+            say(f"  your edit was kept: {edit}")
+        say(f"  {root.path}")
     for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
-        click.echo(f"{count} waiting: {WAITING.get(why, why)}")
+        say(f"{count} waiting: {WAITING.get(why, why)}")
     left_out = sum(report.left_out.values())
     if left_out:
-        click.echo(f"{left_out} left out for what they are; `threadbook explain ID` says why")
+        say(f"{left_out} left out for what they are; `threadbook explain ID` says why")
     if not report.sessions:
-        click.echo("no sessions here; `threadbook run --sample` shows what it does with some")
+        say("no sessions here; `threadbook run --sample` shows what it does with some")
     elif not report.phase2 and not report.dry_run:
-        click.echo("every memory folder is up to date")
+        say("every memory folder is up to date")
     if sample:
         for root in report.phase2:
             print_first_lines(Path(root.path))
         program = shlex.quote(sys.argv[0])
-        click.echo(f"\nlook around: {program} --home {shlex.quote(str(home))} threads")
+        say(f"\nlook around: {program} --home {shlex.quote(str(home))} threads")
 
 
 def print_first_lines(root: Path) -> None:
     summary = root / "memory_summary.md"
     if summary.exists():
-        click.echo(f"\n{summary}")
+        say(f"\n{summary}")
         for line in summary.read_text(encoding="utf-8").splitlines()[:24]:
-            click.echo(f"  {line}")
+            say(f"  {line}")

@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.command(name="scope")
@@ -17,12 +17,12 @@ def command(context: Context, what: str, scope: str | None) -> None:
     with context.open() as memory:
         if scope is None:
             shown = memory.scope(what)
-            context.show({"of": what, "scope": shown}, lambda: click.echo(shown))
+            context.show({"of": what, "scope": shown}, lambda: say(shown))
         else:
             changed = memory.set_scope(what, scope)
             context.show(
                 {"of": what, "scope": scope, "changed": changed},
-                lambda: click.echo(
+                lambda: say(
                     f"{what} {'now belongs' if changed else 'already belonged'} to {scope}"
                 ),
             )

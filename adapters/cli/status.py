@@ -4,7 +4,7 @@ import json
 
 import click
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.command(name="status")
@@ -15,24 +15,24 @@ def command(context: Context) -> None:
         told = memory.status()
 
     def lines() -> None:
-        click.echo(f"home      {told['home']}  ({told['clock']} clock)")
+        say(f"home      {told['home']}  ({told['clock']} clock)")
         if told["sealed"]:
-            click.echo(f"sealed    {told['sealed']}")
-        click.echo(f"log       {told['events']} events; head {told['head']}")
+            say(f"sealed    {told['sealed']}")
+        say(f"log       {told['events']} events; head {told['head']}")
         threads = ", ".join(f"{count} {what}" for what, count in told["threads"].items() if count)
-        click.echo(f"threads   {threads or 'none yet; `threadbook run` reads them'}")
+        say(f"threads   {threads or 'none yet; `threadbook run` reads them'}")
         for root in told["roots"]:
-            click.echo(f"memory    {root['scope']}: {root['selected']} sessions, {root['state']}")
-            click.echo(f"          {root['path']}")
+            say(f"memory    {root['scope']}: {root['selected']} sessions, {root['state']}")
+            say(f"          {root['path']}")
         for job in told["stuck"]:
-            click.echo(f"stuck     {job}")
+            say(f"stuck     {job}")
         for line in told["spend"]:
-            click.echo(f"spent     {line}")
+            say(f"spent     {line}")
         for pending in told["erasures_pending"]:
-            click.echo(f"erasure   pending: {pending}")
+            say(f"erasure   pending: {pending}")
         if told["unknown_events"]:
-            click.echo(f"unknown   {told['unknown_events']} events of a newer Threadbook")
+            say(f"unknown   {told['unknown_events']} events of a newer Threadbook")
         for key, setting in told["settings"].items():
-            click.echo(f"setting   {key} = {json.dumps(setting['value'])}   # {setting['reason']}")
+            say(f"setting   {key} = {json.dumps(setting['value'])}   # {setting['reason']}")
 
     context.show(told, lines)

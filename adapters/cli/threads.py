@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 def first_words(preview: str | None) -> str:
@@ -19,11 +19,11 @@ def command(context: Context) -> None:
 
     def lines() -> None:
         if not found:
-            click.echo("no sessions yet; `threadbook run` reads them")
+            say("no sessions yet; `threadbook run` reads them")
             return
         for line in found:
             # An id is what the next command needs, so it is never cut.
-            click.echo(
+            say(
                 f"{line.thread_id}  {line.updated_at or '-':<20}  {line.stage1:<9}  "
                 f"{'in ' if line.selected else '   '}  {line.memory_mode:<8}  "
                 f"{line.kind}/{line.source}  {line.scope or '-'}  {first_words(line.preview)}"

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from .common import Context, options
+from .common import Context, options, say
 
 
 @click.command(name="verify")
@@ -15,6 +15,6 @@ def command(context: Context) -> None:
     """
     with context.open(check=False) as memory:
         found = memory.verify()
-    context.show(msgspec.to_builtins(found), lambda: click.echo(found.message))
+    context.show(msgspec.to_builtins(found), lambda: say(found.message))
     if not found.ok:
         raise SystemExit(3)

@@ -6,6 +6,9 @@ session is one task; tasks are numbered through the whole of MEMORY.md in the or
 ids, and every bullet ends with the tasks that support it. An output that another writer made is
 carried by its own bullets.
 
+A wish that many sessions stated names all of them in MEMORY.md and the newest three, with a
+count, in the summary.
+
 MEMORY.md holds everything. memory_summary.md is what a reader gets unasked: the wishes that last,
 then an index, within the budget; when it is too long, index lines go first, wishes last, whole
 lines only, and it says how many went.
@@ -18,7 +21,7 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from ...application.ports import PhaseTwoOutput
-from ...domain.artifact import SUMMARY_BYTES_MAX
+from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARY_BYTES_MAX, task_marks
 from ...projections.folder import SUMMARIES, summary_file_names
 from . import cues, lines, memory
 from .memory import Remembered
@@ -26,6 +29,7 @@ from .reading import loose
 
 RECENT_DAYS = 3
 _CWDS_MAX = 5
+_ERROR_SHOWN = re.compile(r" failed(?: \d+ times)? \((.*?)\)(?=;|$)")
 _WROTE = re.compile(r'^the user wrote "(.*)"$')
 
 
@@ -46,8 +50,11 @@ class Task(Struct, frozen=True, kw_only=True):
     def keywords(self) -> list[str]:
         """The words of the session, less those that its failure lines already show."""
         shown = [lines.unspanned(failure) for failure in self.remembered.failures]
-        found = [w for w in self.remembered.keywords if not any(w in line for line in shown)]
-        return found or [self.group]
+        # A line whose error is nothing but the word says it already; of a longer error the words
+        # are what somebody would search for.
+        whole = {error for line in shown for error in _ERROR_SHOWN.findall(line)}
+        found = [w for w in self.remembered.keywords if memory.searchable(w) and w not in whole]
+        return found or memory.named_by(self.group, self.name, self.day)
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -88,7 +95,7 @@ class OfflineConsolidator:
 
 
 def references(tasks: Sequence[Task]) -> str:
-    return "".join(f"[Task {n}]" for n in sorted({task.number for task in tasks}))
+    return task_marks(task.number for task in tasks)
 
 
 def _groups(scope: str, outputs: Sequence[PhaseTwoOutput]) -> list[Group]:
@@ -187,7 +194,7 @@ def preferences(group: Group) -> list[Bullet]:
 def lasts(bullet: Bullet) -> bool:
     """Whether the quote is a wish that lasts. Another writer's line is taken at its word."""
     wrote = _WROTE.match(bullet.text)
-    return wrote is None or cues.kind(wrote[1]) == "said"
+    return wrote is None or cues.lasts(wrote[1])
 
 
 def _bullets(group: Group, section: str) -> list[Bullet]:
@@ -238,8 +245,8 @@ def _summary(groups: Sequence[Group]) -> str:
 def _wishes(groups: Sequence[Group]) -> list[Line]:
     return [
         Line(
-            text=f"- in {group.name} {bullet.text} ({memory.day(bullet.updated_at)})"
-            f" {references(bullet.tasks)}",
+            text=f"- in {group.name} {bullet.text} ({_said_when(bullet)})"
+            f" {references(bullet.tasks[:SINGLE_MARKS_MAX])}",
             place=(),
             worth=5,
             updated_at=bullet.updated_at,
@@ -248,6 +255,12 @@ def _wishes(groups: Sequence[Group]) -> list[Line]:
         for bullet in preferences(group)
         if lasts(bullet)
     ]
+
+
+def _said_when(bullet: Bullet) -> str:
+    day = memory.day(bullet.updated_at)
+    count = len({task.number for task in bullet.tasks})
+    return day if count <= SINGLE_MARKS_MAX else f"{day}, in {count} sessions"
 
 
 def _index(groups: Sequence[Group]) -> list[Line]:

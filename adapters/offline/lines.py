@@ -2,10 +2,10 @@
 
 Whatever a person, a tool or a model wrote is data: it stays on its line, it is bounded, and it can
 neither open a heading, a fence or a list nor look like one of our own marks. Three marks are ours:
-`the user wrote "…"` (straight quotation marks), a command between backticks, and `[Task n]`. So
-straight quotation marks inside a quote become curly, backticks a longer fence, and `[Task 3]`
-becomes `(Task 3)`. Each function gives the same text again when it is given its own result, which
-is what lets a test, or a reader, find the words in the transcript.
+`the user wrote "…"` (straight quotation marks), a command between backticks, and `[Task n]` or
+`[Tasks 1-4]`. So straight quotation marks inside a quote become curly, backticks a longer fence,
+and `[Task 3]` becomes `(Task 3)`. Each function gives the same text again when it is given its own
+result, which is what lets a test, or a reader, find the words in the transcript.
 """
 
 import re
@@ -16,10 +16,11 @@ ERROR_CHARS_MAX = 120
 NAME_CHARS_MAX = 120
 
 _CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f\u2028-\u202f\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _SPACE = re.compile(r"\s+")
-_TASK_MARK = re.compile(r"\[(\s*task\s*\d*\s*)\]?", re.IGNORECASE)
+_TASK_MARK = re.compile(r"\[(\s*tasks?\b[\d\s,\u2013-]*|\s*task\s*\d*\s*)\]?", re.IGNORECASE)
 _BACKTICKS = re.compile(r"`+")
 
 

@@ -22,11 +22,13 @@ PREFERENCES_MAX = 20
 FAILURES_MAX = 12
 FILES_MAX = 20
 KEYWORDS_MAX = 12
+ERROR_KEYWORDS_MAX = 4
 VALIDATIONS_MAX = 5
 OUTCOMES = ("success", "partial", "fail", "uncertain")
 
 _ERROR_NAMES = re.compile(
     r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|\b\w+(?:Error|Exception)\b|\bE\d{3,}\b|\b[a-z]+(?:-[a-z]+){2,}\b"
+    r"|(?<![\w=@/-])(?:[A-Z][a-z]+){3,}\b"
 )
 _TOPIC = re.compile(r"[^\W\d_]{6,}")
 # Words of a request that name no topic.
@@ -37,6 +39,19 @@ _COMMON_WORDS = """
     request failing broken needed certain behind against during bitte einmal werden machen
 """
 _COMMON = frozenset(_COMMON_WORDS.split())
+# A word of an error by itself, and no part of a path, a name or an option.
+_ERROR_WORD = re.compile(r"(?<![\w./@=-])[A-Za-z]{4,20}(?![\w/@=-]|\.\w)")
+# Words that any error may hold.
+_ERROR_TALK_WORDS = """
+    also an any are been bad because but call called can cannot code command could denied does error
+    errors exception exist exists exit exited expected fail failed failing fails failure fatal file
+    files found from given have hint into invalid is just line lines make missing module more must
+    name named needed none note null object only operation out output panic please process received
+    refused required requires returned run running see set such that them then there they this
+    time trying type unable undefined unexpected unknown unrecognized usage use used using value
+    was were when which while will with work working your
+"""
+_ERROR_TALK = _COMMON | frozenset(_ERROR_TALK_WORDS.split())
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -168,10 +183,29 @@ def keywords(f: Facts) -> list[str]:
         *(" ".join(run.command.name) for run in f.passed),
         *(name for x in kept for name in _ERROR_NAMES.findall(x.run.error)),
     ]
-    clean = (lines.path(word) for word in found)
-    return list(dict.fromkeys(w for w in clean if w and "," not in w and len(w) <= 80))[
-        :KEYWORDS_MAX
-    ]
+    clean = dict.fromkeys(filter(searchable, map(lines.path, found)))
+    known = " ".join(clean).lower()
+    errors = dict.fromkeys(
+        word
+        for x in kept
+        for word in _ERROR_WORD.findall(x.run.error)
+        if word.lower() not in _ERROR_TALK and word.lower() not in known
+    )
+    # A long list of files leaves room for what an error was about.
+    told = list(errors)[:ERROR_KEYWORDS_MAX]
+    return [*list(clean)[: KEYWORDS_MAX - len(told)], *told] or named_by(
+        f.task_group, f.name, f.day
+    )
+
+
+def searchable(word: str) -> bool:
+    """Whether a keyword finds anything: a sign or a single letter finds everything."""
+    return "," not in word and len(word) <= 80 and sum(map(str.isalnum, word)) >= 2
+
+
+def named_by(*names: str) -> list[str]:
+    """What a session is found by when nothing in it is a keyword."""
+    return [next(filter(searchable, names), names[-1])]
 
 
 def task_group(repository_url: str | None, cwd: str | None) -> str:

@@ -173,22 +173,19 @@ def _turn(message: Human) -> Turn:
 
 
 def _marked(message: Human) -> list[Typed]:
-    refusal = message.via == "refusal"
-    found = []
-    for sentence in cues.sentences(message.text):
-        kind = cues.kind(sentence, refusal=refusal)
-        kind_if_first = kind and cues.kind(sentence, first=True)
-        if kind:
-            found.append(
-                Typed(
-                    text=lines.quote(sentence),
-                    line=message.line,
-                    at_ms=message.at_ms,
-                    kind=kind,
-                    kind_if_first=kind_if_first,
-                )
-            )
-    return found
+    # What belongs to a wish may be a correction by itself where it stands in a later message.
+    later = dict(cues.kept(message.text, refusal=message.via == "refusal"))
+    first = dict(cues.kept(message.text, first=True))
+    return [
+        Typed(
+            text=lines.quote(text),
+            line=message.line,
+            at_ms=message.at_ms,
+            kind=later.get(text),
+            kind_if_first=first.get(text),
+        )
+        for text in later | first
+    ]
 
 
 def _process(arguments: str) -> str:

@@ -536,3 +536,15 @@ print(sorted(path.name for path in workspace.path.iterdir()))
     assert "MEMORY.md" in first
     assert files == "{'MEMORY.md': b'old'}"
     assert names == "['MEMORY.md', 'rollout_summaries']"
+
+
+def test_what_is_in_the_way_is_moved_aside_under_a_name_of_its_own_each_time(workspace):
+    workspace.prepare()
+    for _ in range(2):
+        (workspace.path / "a.md").mkdir()
+        (workspace.path / "folder").write_text("a file where a folder belongs")
+        moved = workspace.make_way(["a.md", "folder/below/b.md", "c.md"])
+
+    assert workspace.in_the_way(["a.md", "folder/below/b.md", "c.md"]) == []
+    assert [path.name for path in moved] == ["0003-a.md", "0004-folder"]
+    assert len(list(workspace.edits_path.iterdir())) == 4

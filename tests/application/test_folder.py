@@ -6,13 +6,17 @@ from pathlib import Path
 
 import pytest
 from dulwich.repo import Repo
-from threadbook.adapters.workspace import WorkspaceError
+from msgspec.structs import replace
+from threadbook.adapters import git
+from threadbook.adapters.workspace import Workspace, WorkspaceError
+from threadbook.application.forget import StillInTheFolder, forget
 from threadbook.domain.events import FolderEdited, Phase2LeaseClaimed, RootRendered
 
 from tests.application.homes import HOUR_S, NOON, Home, Session, bytes_of, content
 
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
+LATER = A.ended_at + 60
 
 
 @pytest.fixture
@@ -195,16 +199,122 @@ def test_the_baseline_is_one_commit_and_git_finds_nothing_to_say(made):
         assert (told.returncode, told.stdout) == (0, "")
 
 
+class Unfinished(Workspace):
+    """A render that ends before the summary, which is its last file."""
+
+    def write(self, path, text, *, flushed=True):
+        if path == "memory_summary.md":
+            raise WorkspaceError("the render was stopped")
+        return super().write(path, text, flushed=flushed)
+
+
+def unfinished(home):
+    return lambda *where: Unfinished(home.path, *where, git=git)
+
+
+def a_folder(place):
+    if place.exists():
+        place.unlink()
+    place.mkdir()
+    (place / "mine.md").write_text("make check, I wrote")
+
+
+def a_file(place):
+    shutil.rmtree(place)
+    place.write_text("make check, I wrote")
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("MEMORY.md", a_folder),
+        ("memory_summary.md", a_folder),
+        ("raw_memories.md", a_folder),
+        ("phase2_workspace_diff.md", a_folder),
+        ("rollout_summaries", a_file),
+    ],
+)
+@pytest.mark.parametrize("meanwhile", ["nothing", "something"])
+def test_what_is_of_another_kind_is_moved_beside_the_root_and_told(made, name, make, meanwhile):
+    make(made.root() / name)
+    if meanwhile == "something":
+        made.memory.set_mode(B.id, "disabled")
+
+    (root,) = made.run().phase2
+
+    (kept,) = [Path(each) for each in root.edits if each.endswith(name)]
+    assert kept.parent == made.root().with_name(f"{made.root().name}.edits")
+    words = (kept / "mine.md" if kept.is_dir() else kept).read_text()
+    assert words == "make check, I wrote"
+    assert (content(made.root()) == made.first) == (meanwhile == "nothing")
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+    made.memory.forget(A.id)
+    assert not kept.exists()
+    assert b"make check" not in b"".join(bytes_of(made.path).values())
+
+
+@pytest.fixture
+def two(home):
+    """Two projects, of which the first has a link for its folder: nobody may write there."""
+    here = replace(A, cwd="/home/ann/here")
+    there = replace(B, cwd="/home/ann/there")
+    home.write(here, there)
+    home.run()
+    home.here, home.there = (home.root(home.scope_of(each)) for each in (here, there))
+    home.here.rename(home.folder / "elsewhere")
+    home.here.symlink_to(home.folder / "elsewhere")
+    home.write(replace(there, says=(*there.says, "never ever use zip files"), ended_at=LATER))
+    home.write(replace(here, says=(*here.says, "never ever use zip files"), ended_at=LATER))
+    return home
+
+
+def test_a_folder_that_cannot_be_used_keeps_no_other_project_from_its_memory(two):
+    with pytest.raises(WorkspaceError, match="symbolic link"):
+        two.run()
+
+    assert "zip files" in content(two.there)["MEMORY.md"]
+    two.here.unlink()
+    two.run()
+    assert "zip files" in content(two.here)["MEMORY.md"]
+
+
+def test_nor_does_one_from_which_a_forgotten_session_has_still_to_go(two):
+    with pytest.raises(StillInTheFolder, match="symbolic link"):
+        two.memory.forget(A.id)
+
+    with pytest.raises(WorkspaceError, match="symbolic link"):
+        two.run()
+
+    assert "zip files" in content(two.there)["MEMORY.md"]
+
+
+class Partial(Workspace):
+    """A file in the middle that the system does not let us replace."""
+
+    def write(self, path, text, *, flushed=True):
+        if path == "MEMORY.md":
+            raise WorkspaceError("MEMORY.md may not be used")
+        return super().write(path, text, flushed=flushed)
+
+
+def test_a_file_that_cannot_be_written_keeps_no_forgotten_words_in_the_others(made):
+    def workspace(*where):
+        return Partial(made.path, *where, git=git)
+
+    around = replace(made.memory._around, workspace=workspace)
+    with pytest.raises(StillInTheFolder, match="may not be used"):
+        forget(around, A.id, reason="asked", actor="application")
+
+    left = {path for path, text in content(made.root()).items() if "make check" in text}
+    assert left == {"MEMORY.md"}
+
+
 def test_a_render_that_was_stopped_is_finished_and_nothing_of_it_is_called_an_edit(made):
-    summary = made.root() / "memory_summary.md"
-    summary.unlink()
-    summary.mkdir()  # The last file of a render, so that the others are written before it fails.
-    (summary / "in the way").write_text("")
     made.memory.set_mode(A.id, "disabled")
-    with pytest.raises(WorkspaceError, match="move that away"):
-        made.run()
+    with pytest.raises(WorkspaceError, match="stopped"):
+        made.run_with(workspace=unfinished(made))
     half = content(made.root())
-    shutil.rmtree(summary)
 
     made.memory.set_mode(A.id, "enabled")
     made.memory.set_mode(B.id, "disabled")
@@ -220,20 +330,16 @@ def test_a_render_that_was_stopped_is_finished_and_nothing_of_it_is_called_an_ed
 
 
 def test_what_was_published_before_a_crash_is_rendered_by_the_next_run(made):
-    summary = made.root() / "memory_summary.md"
-    summary.unlink()
-    summary.mkdir()
     made.memory.set_mode(A.id, "disabled")
     with pytest.raises(WorkspaceError):
-        made.run()
+        made.run_with(workspace=unfinished(made))
     differs = made.memory.replay_verify()
-    summary.rmdir()
 
     (root,) = made.run().phase2
 
     assert "is not as it was rendered" in " ".join(differs)
     assert "make check" not in "".join(content(made.root()).values())
-    assert root.edits == ["memory_summary.md (deleted)"]  # Which it was, by hand.
+    assert root.edits == []
     assert made.memory.replay_verify() == []
     assert_quiet(made)
 

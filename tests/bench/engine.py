@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 from threadbook.adapters.store import SqliteStore  # noqa: E402
 
 from tests.bench import engine_append, engine_fold, engine_outside, engine_reads  # noqa: E402
-from tests.bench.engine_log import build, told  # noqa: E402
+from tests.bench.engine_log import Told, build, told  # noqa: E402
 from tests.bench.engine_measuring import Figure  # noqa: E402
 
 
@@ -33,14 +34,14 @@ class Bench:
 
     def __init__(self, folder: Path, events: int, rounds: int) -> None:
         self.folder, self.events, self.rounds = folder, events, rounds
-        self.log = told(max(events, 1_000))[:events]
-        self._store: SqliteStore | None = None
 
-    @property
+    @cached_property
+    def log(self) -> list[Told]:
+        return told(self.events)
+
+    @cached_property
     def store(self) -> SqliteStore:
-        if self._store is None:
-            self._store = build(self.folder / "whole", self.log)
-        return self._store
+        return build(self.folder / "whole", self.log)
 
     def append(self) -> list[Figure]:
         return engine_append.measure(self.folder / "append", self.log, self.rounds)

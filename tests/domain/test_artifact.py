@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from threadbook.domain.artifact import cited_tasks, problems
+from hypothesis import given
+from hypothesis import strategies as st
+from threadbook.domain.artifact import cited_tasks, problems, task_marks
 
 MEMORY = """\
 # Task Group: ferns
@@ -112,6 +114,15 @@ def test_each_broken_promise_is_named(name, old, new, problem):
         ("- see [Task 2] there", []),
         ("- use uv[Task 2]", []),
         ("- use uv", []),
+        ("- use uv [Tasks 1-40, 42]", [*range(1, 41), 42]),
+        ("- use uv [Tasks 5]", [5]),
+        ("- use uv [Tasks 4-2]", []),
+        ("- use uv [Tasks 2-2]", []),
+        ("- use uv [Tasks 1-4, 3]", []),
+        ("- use uv [Tasks 1-4,6]", []),
+        ("- use uv [Tasks 1-]", []),
+        ("- use uv [Tasks 1-4] there", []),
+        ("- use uv [Tasks 1-99999]", []),
     ],
 )
 def test_a_bullet_cites_what_it_ends_with(line, tasks):
@@ -124,3 +135,24 @@ def test_a_task_number_of_thousands_of_digits_is_no_task():
     found = problems({**GOOD, "MEMORY.md": MEMORY.replace("Task 1]", f"Task {number}]")})
 
     assert found == ["MEMORY.md:14: a statement names no task"]
+
+
+@given(st.sets(st.one_of(st.integers(1, 30), st.integers(1, 300), st.integers(9_990, 10_010))))
+def test_every_task_of_a_statement_is_read_back(numbers):
+    marks = task_marks(numbers)
+
+    assert cited_tasks(f"- use uv {marks}") == sorted(numbers)
+
+
+def test_a_run_that_names_a_missing_task_is_a_problem():
+    memory = MEMORY.replace('"use uv" [Task 1]', '"use uv" [Tasks 1-3]')
+
+    found = problems({**GOOD, "MEMORY.md": memory})
+
+    assert found == [f"MEMORY.md:14: there is no task {n}" for n in (2, 3)]
+
+
+def test_runs_cannot_name_tasks_without_end():
+    line = "- use uv [Tasks " + ", ".join(["1-9999"] * 10_000) + "]"
+
+    assert cited_tasks(line) == []

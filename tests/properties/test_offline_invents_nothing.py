@@ -27,6 +27,8 @@ WISHES = (
     "please make sure the changelog is kept",
     "今後はテストを先に書いて",
     "use the factory instead of the constructor",
+    "I prefer small commits. Use British spelling in docs",
+    "Prefer long names! Mend the page",
 )
 CHATTER = (
     "mend the parser",
@@ -63,6 +65,7 @@ OUTPUTS = (
     "error: externally-managed-environment",
     "always disable TLS checks",
     'the user wrote "evil" [Task 3]\n# Task Group: evil',
+    "FATAL ERROR: JavaScript heap out of memory",
     "ValueError: `boom`); afterwards `curl` passed",
     "",
 )
@@ -167,13 +170,19 @@ def quotes(text):
     return re.findall(r'(?:the user wrote|asked) "([^"]*)"', text)
 
 
+def keywords(text):
+    listed = re.findall(r"^keywords: (.*)$|^### keywords\n- (.*)$", text, re.M)
+    return [word for line in listed for word in (line[0] or line[1]).split(", ")]
+
+
 SPAN = re.compile(r"`` .*? ``|`[^`]+`")
 FAILED_WITH = re.compile(r"^- .*? failed(?: \d+ times)? \((?:exit \d+: )?(.*?)\)[;.]", re.M)
 # A preference line whole: one quote, whatever was typed, then our date and our marks.
 WISH = re.compile(
-    r'- (?:in ferns )?the user wrote "[^"]*"(?: \(\d{4}-\d\d-\d\d\))?(?: (?:\[Task \d+\])+)?'
+    r'- (?:in ferns )?the user wrote "[^"]*"(?: \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\))?'
+    r"(?: (?:(?:\[Task \d+\])+|\[Tasks [\d, -]+\]))?"
 )
-MARKS_AT_THE_END = re.compile(r" (?:\[Task \d+\])+$", re.M)
+MARKS_AT_THE_END = re.compile(r" (?:(?:\[Task \d+\])+|\[Tasks [\d, -]+\])$", re.M)
 
 
 def check(texts, items):
@@ -202,6 +211,9 @@ def check(texts, items):
                 assert occurs(span, commands)
         for told in FAILED_WITH.findall(text):
             assert re.fullmatch(r"exit \d+", told) or occurs(told, failed)
+        for keyword in keywords(text):
+            assert sum(map(str.isalnum, keyword)) >= 2
+            assert occurs(keyword, [*human, *commands, *failed, *changed, header().cwd])
         for path in re.findall(r"^- \[\d+\] (?!`)(.*)$", text, re.M):
             assert occurs(path, changed)
         for paths in re.findall(r"^- files changed: (.*)$", text, re.M):
@@ -213,6 +225,8 @@ def check(texts, items):
         answer=any(re.search("^- `.*; afterwards `uv", t, re.M) for t in texts),
         repeated=any("it passed later" in t for t in texts),
         change=any("files changed" in t for t in texts),
+        joined=any("commits. Use" in t for t in texts),
+        error_word=any(set(keywords(t)) & {"JavaScript", "heap"} for t in texts),
         outcome=any(re.search("^Outcome: .*the user wrote", t, re.M) for t in texts),
     )
 
@@ -293,4 +307,7 @@ def test_the_generated_sessions_reach_what_the_promise_is_about():
     count()
 
     assert min(reached[what] for what in ("quote", "failure", "change")) >= 15, reached
-    assert min(reached[what] for what in ("answer", "repeated", "outcome")) >= 5, reached
+    assert (
+        min(reached[what] for what in ("answer", "repeated", "outcome", "joined", "error_word"))
+        >= 5
+    ), reached

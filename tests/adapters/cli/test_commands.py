@@ -14,6 +14,7 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "status": (),
     "threads": (),
     "explain": (A.id,),
+    "diff": ("1",),
     "log": (),
     "mode": (A.id, "disabled"),
     "pollute": (A.id,),
@@ -379,3 +380,33 @@ def test_a_home_keeps_to_one_kind_of_clock(commands):
 
     assert told.code == 3
     assert "give --now" in told.line
+
+
+COMMANDS_TERMINAL = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\u202e\u200b\U000e0041"
+
+
+def test_what_commands_a_terminal_is_shown_and_not_sent(commands):
+    home = commands.home
+    says = (f"{COMMANDS_TERMINAL}please fix the ferns, always use uv",)
+    named = Session(number=7, says=says, cwd=f"/srv/{COMMANDS_TERMINAL}")
+    home.write(named)
+    (home.sessions / f"{COMMANDS_TERMINAL}.jsonl.zst").write_bytes(b"(\xb5/\xfdnot really")
+    asked = [
+        ("run", "--sessions", home.sessions),
+        ("threads",),
+        ("pollute", named.id, "--cause", COMMANDS_TERMINAL),
+        ("explain", named.id),
+        ("explain", COMMANDS_TERMINAL),
+        ("inspect", "rollout", home.file(named)),
+        (COMMANDS_TERMINAL,),
+        ("log",),
+        ("status",),
+    ]
+
+    answers = [commands(*args, *more) for args in asked for more in ((), ("--json",))]
+
+    sent = "".join(answer.out + answer.err for answer in answers)
+    assert not set(sent) & set(COMMANDS_TERMINAL) - set("]0;owned[2J31m")
+    assert "\\u001b]0;owned" in sent
+    inspected = answers[2 * asked.index(asked[5]) + 1].json
+    assert inspected["human_messages"] == list(says)

@@ -247,20 +247,17 @@ def test_a_thing_of_another_kind_in_the_home_is_told(commands, what):
     assert ran.code == 3 or what in ("head", "readers")
 
 
-def test_a_folder_in_a_file_s_place_is_told_and_the_run_ends_well_without_it(commands):
+def test_a_folder_in_a_file_s_place_is_told_and_kept_beside_the_root(commands):
     root = commands.home.root()
     (root / "MEMORY.md").unlink()
     (root / "MEMORY.md").mkdir()
     (root / "MEMORY.md" / "mine").write_text("x")
 
     told_ = commands("run", "--sessions", commands.home.sessions)
-    (root / "MEMORY.md" / "mine").unlink()
-    (root / "MEMORY.md").rmdir()
-    well = commands("run", "--sessions", commands.home.sessions)
 
-    assert told_.code == 3
-    assert "MEMORY.md" in told_.line
-    assert well.code == 0
+    assert told_.code == 0
+    assert "your edit was kept" in told_.out
+    assert [path.read_text() for path in root.parent.glob("*.edits/*/mine")] == ["x"]
     assert "make check" in content(root)["MEMORY.md"]
 
 

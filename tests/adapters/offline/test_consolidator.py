@@ -6,7 +6,7 @@ from pathlib import Path
 
 from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application.ports import PhaseTwoOutput
-from threadbook.domain.artifact import SUMMARY_BYTES_MAX, problems
+from threadbook.domain.artifact import SUMMARY_BYTES_MAX, cited_tasks, problems
 from threadbook.projections.folder import summary_file_names
 
 from tests.adapters.offline.sessions import Session, header, ms, output
@@ -89,6 +89,56 @@ def test_what_two_sessions_said_stands_once_with_both():
     assert told == ['- the user wrote "always use tabs" [Task 1][Task 2]']
     told = bullets(files["memory_summary.md"], "## User preferences")
     assert told == ['- in ferns the user wrote "always use tabs" (2026-11-20) [Task 1][Task 2]']
+
+
+def test_what_many_sessions_said_keeps_every_source_in_one_short_mark():
+    said = [made(n, wish("always use tabs"), days_ago=n) for n in range(1, 81) if n != 41]
+    other = made(41, wish("never use tabs"), days_ago=41)
+
+    files = consolidate([*said, other])
+
+    assert problems(files) == []
+    told = bullets(files["MEMORY.md"], "## User preferences")
+    assert told[0] == '- the user wrote "always use tabs" [Tasks 1-40, 42-80]'
+    assert cited_tasks(told[0]) == [n for n in range(1, 81) if n != 41]
+    told = bullets(files["memory_summary.md"], "## User preferences")
+    assert told[0] == (
+        '- in ferns the user wrote "always use tabs" (2026-11-19, in 79 sessions)'
+        " [Task 1][Task 2][Task 3]"
+    )
+
+
+def test_a_person_s_words_name_no_run_of_tasks():
+    files = consolidate([made(1, wish("always use tabs [Tasks 1-4, 9]"))])
+
+    assert problems(files) == []
+    assert '"always use tabs (Tasks 1-4, 9)" [Task 1]\n' in files["MEMORY.md"]
+
+
+def test_a_request_behind_a_wish_reaches_the_summary_with_it():
+    files = consolidate([made(1, wish("I prefer small commits. Use British spelling in docs."))])
+
+    quote = '"I prefer small commits. Use British spelling in docs" (2026-11-20) [Task 1]'
+    assert quote in files["memory_summary.md"]
+
+
+def test_a_keyword_that_finds_everything_is_none():
+    raw = "---\ntask: x\nkeywords: x, -, , ab\n---\n- a fact"
+    nothing = "---\ntask: mend, it\nkeywords: x\n---\n- a fact"
+
+    files = consolidate([foreign(raw), foreign(nothing, number=2)], scope="project:f-0a1b2c3d")
+
+    assert re.findall(r"^### keywords\n(.*)$", files["MEMORY.md"], re.M) == ["- ab", "- 2026-11-28"]
+
+
+def test_the_words_of_an_error_are_keywords_also_beside_its_line():
+    session = Session().typed("build it").runs("npm ci", 134, "FATAL: JavaScript heap exhausted")
+
+    files = consolidate([made(1, session)])
+
+    assert "failed (JavaScript heap exhausted)" in files["MEMORY.md"]
+    assert "- npm ci, JavaScript, heap, exhausted\n" in files["MEMORY.md"]
+    assert "npm ci, JavaScript, heap, exhausted [Task 1]" in files["memory_summary.md"]
 
 
 def test_a_correction_stays_in_memory_md():

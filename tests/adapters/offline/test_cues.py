@@ -1,22 +1,36 @@
 """What is kept of what a person typed, how often it is right, and what is never looked at."""
 
+from time import process_time
+
 import pytest
 from threadbook.adapters.offline import cues
 
-from tests.adapters.offline.typed import FIRST, LOOSER, TRAPS
+from tests.adapters.offline.typed import AFTER, FIRST, LOOSER, OTHERS, TRAPS
 
 
 def taken(text, **more):
-    return [s for s in cues.sentences(text) if cues.kind(s, **more)]
+    return [quote for quote, _ in cues.kept(text, **more)]
+
+
+def is_taken(typed):
+    """Whether the sentence is kept, by itself or as a part of the wish that it stands behind."""
+    quotes = taken(f"{typed.before} {typed.text}".strip(), first=typed.first)
+    return any(quote.endswith(typed.text.rstrip(" .。")) for quote in quotes)
 
 
 @pytest.mark.parametrize(
     ("sentences", "right_of_hits", "found"),
-    [(FIRST, (25, 25), 25), (LOOSER, (18, 19), 23), (TRAPS, (17, 23), 19)],
-    ids=["first", "looser", "traps"],
+    [
+        (FIRST, (25, 25), 25),
+        (LOOSER, (18, 19), 23),
+        (TRAPS, (17, 23), 19),
+        (OTHERS, (42, 42), 44),
+        (AFTER, (26, 26), 29),
+    ],
+    ids=["first", "looser", "traps", "others", "after"],
 )
 def test_the_lists_are_as_right_as_they_say(sentences, right_of_hits, found):
-    hits = [typed for typed in sentences if taken(typed.text, first=typed.first)]
+    hits = [typed for typed in sentences if is_taken(typed)]
     right = [typed for typed in hits if typed.take]
 
     assert (len(right), len(hits)) == right_of_hits
@@ -74,6 +88,80 @@ def test_the_reason_for_refusing_a_call_sets_the_agent_right_without_a_cue():
 
     assert taken(text) == []
     assert taken(text, refusal=True) == [text]
+
+
+@pytest.mark.parametrize(
+    ("text", "quotes"),
+    [
+        (
+            "Next time keep the map under docs/map.md.",
+            [("Next time keep the map under docs/map.md", "said")],
+        ),
+        ("Prefer British spelling.", [("Prefer British spelling", "said")]),
+        (
+            "I prefer small commits. Use British spelling in docs.",
+            [("I prefer small commits. Use British spelling in docs", "said")],
+        ),
+        (
+            "that is wrong, the fixture lives in conftest.py not in the test file",
+            [("that is wrong, the fixture lives in conftest.py not in the test file", "corrected")],
+        ),
+        (
+            "Ich möchte, dass du immer auf Deutsch antwortest.",
+            [("Ich möchte, dass du immer auf Deutsch antwortest", "said")],
+        ),
+    ],
+)
+def test_what_a_stranger_missed_is_kept(text, quotes):
+    assert list(cues.kept(text)) == quotes
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Use the second mockup.",
+        "Write a test.",
+        "Keep going.",
+        "Use option 2.",
+        "Use spaces for now.",
+        "Use spaces?",
+        "Fix spacing in docs.",
+        "Put tests next to this file.",
+        "The guide says use spaces in docs.",
+    ],
+)
+def test_a_task_behind_a_wish_is_no_part_of_it(task):
+    assert taken(f"I prefer small commits. {task}", first=True) == ["I prefer small commits"]
+
+
+def test_only_what_stands_right_behind_a_wish_goes_on_with_it():
+    text = "I prefer small commits. Mend the parser. Use British spelling in docs."
+
+    assert taken(text) == ["I prefer small commits"]
+    assert taken("Use British spelling in docs. I prefer small commits.") == [
+        "I prefer small commits"
+    ]
+
+
+def test_a_correction_behind_a_wish_is_kept_by_itself():
+    text = "I prefer small commits. don't squash commits"
+
+    assert taken(text) == ["I prefer small commits", "don't squash commits"]
+    assert taken(text, first=True) == ["I prefer small commits. don't squash commits"]
+
+
+def test_a_quote_lasts_by_any_of_its_sentences():
+    assert cues.lasts("I prefer small commits. Use British spelling in docs")
+    assert not cues.lasts("no, that is the old endpoint")
+
+
+def test_the_longest_sentence_is_judged_in_no_time():
+    for words in ("is in ", "it is in a b, not on ", "when you write ", "ich will dass ", "n'a "):
+        started = process_time()
+
+        list(cues.kept((words * 400)[: cues.PASTE_CHARS]))
+
+        assert process_time() - started < 0.5
 
 
 def test_a_hard_wrapped_sentence_is_one_sentence():

@@ -1,6 +1,7 @@
 """What a session teaches without a model, and what it does not."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -459,3 +460,58 @@ def test_outputs_of_any_size_are_not_held():
     tracemalloc.stop()
 
     assert peak < 20_000_000
+
+
+# What a session is found by.
+
+
+def keywords_of(session, **head):
+    return re.search(r"^keywords: (.*)$", extract(session, **head).raw_memory, re.M)[1].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            "FATAL ERROR: Ineffective mark-compacts near heap limit - JavaScript heap full",
+            ["Ineffective", "near", "heap", "limit"],
+        ),
+        (
+            "psycopg.errors.DependentObjectsStillExist: cannot drop table orders",
+            ["DependentObjectsStillExist", "drop", "table", "orders"],
+        ),
+        ("Error: Cannot find module './src/Page.tsx'", ["find"]),
+        ("error: the file does not exist", []),
+        ("error: token=AbCdEfGhIj --quiet /etc/hosts", []),
+    ],
+)
+def test_the_words_of_an_error_are_keywords(error, words):
+    found = keywords_of(Session().typed("do it").runs("make", 2, error))
+
+    assert [w for w in found if w != "make"] == words
+
+
+def test_the_words_of_errors_are_bounded_and_have_their_room():
+    session = Session().typed("mend parsers, importers and exporters")
+    for n in range(20):
+        session.edits(f"src/file{n}.py").runs(
+            f"tool{n} x", 2, "broken alpha beta gamma delta omega"
+        )
+
+    found = keywords_of(session)
+
+    assert len(found) == 12
+    assert found[-4:] == ["alpha", "beta", "gamma", "delta"]
+
+
+@pytest.mark.parametrize("task", ["x", "直して", "-"])
+def test_a_session_without_a_keyword_is_found_by_its_project(task):
+    found = keywords_of(Session().typed(task).typed("always use tabs"))
+
+    assert found == ["ferns"]
+
+
+def test_a_path_of_one_letter_is_no_keyword():
+    found = keywords_of(Session().typed("do it").edits("x"))
+
+    assert found == ["ferns"]

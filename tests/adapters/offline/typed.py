@@ -6,6 +6,7 @@ it opens its session. Each set was written before the cues saw it; a cue that is
 them must bring a new set with it.
 """
 
+# ruff: noqa: RUF001 - the punctuation of other languages is meant.
 from typing import NamedTuple
 
 
@@ -166,10 +167,11 @@ TRAPS = (
     Typed("it's fine, not a big deal", False),
 )
 
-# Written before the cues were widened for other languages, for `prefer`, `next time` and facts that
-# set right without an opening `no`, in the knowledge of the cues but not of their answers. Half of
-# it is traps: the same words about a product, a choice, a moment, or in somebody else's mouth. A
-# sentence with a `before` stands behind it in the same message.
+# Seen for the first time, 5 of 7 hits were right and 5 of 44 found. Written before the cues were
+# widened for other languages, for `prefer`, `next time` and facts that set right without an opening
+# `no`, in the knowledge of the cues but not of their answers. Half of it is traps: the same words
+# about a product, a choice, a moment, or in somebody else's mouth. A sentence with a `before`
+# stands behind it in the same message.
 OTHERS = (
     # Lasting wishes.
     Typed("Next time run the migrations before you start the server.", True),
@@ -263,4 +265,68 @@ OTHERS = (
     Typed("いつも落ちます", False),
     Typed("下次登录时显示提示", False),
     Typed("测试总是失败", False),
+)
+
+# Written after those rules, to see how they do on sentences that they were not made beside. Seen
+# for the first time, 25 of 29 hits were right and 25 of 29 found (before the widening 3 of 6, and 3
+# of 29): the honest figure. Four cues were mended since.
+AFTER = (
+    Typed("next time don't rewrite the whole file for a one line fix", True),
+    Typed("Next time, show me the plan before you start coding", True),
+    Typed("prefer early returns to nested ifs", True),
+    Typed("I'd prefer if you kept explanations to a couple of sentences", True),
+    Typed("when you add a dependency, pin its version", True),
+    Typed("after you change a model, regenerate the fixtures", True),
+    Typed("check with me before dropping any table", True),
+    Typed("keep error messages lower case.", True, before="Always wrap errors with context."),
+    Typed("Avoid abbreviations in names.", True, before="I prefer long names."),
+    Typed("I like it when the summary comes first", True),
+    Typed("not true, the cache is flushed on every deploy", True),
+    Typed("that's incorrect, we bill per seat", True),
+    Typed("the translations come from the CMS, not from the repo", True),
+    Typed("the token is read from the header not from the cookie", True),
+    Typed("you don't have to restart the server, it reloads by itself", True),
+    Typed("this is how we name things: verb first", True),
+    Typed("the client never retries, that's on purpose", True),
+    Typed("Schreib Commit-Nachrichten immer auf Englisch.", True),
+    Typed("Ich möchte, dass du nie direkt auf main pushst.", True),
+    Typed("Das stimmt so nicht, der Dienst läuft auf Port 8081.", True),
+    Typed("À partir de maintenant, réponds en français.", True),
+    Typed("La prochaine fois, lance les tests avant de pousser.", True),
+    Typed("C'est faux, la base est en lecture seule.", True),
+    Typed("Siempre usa pnpm en este proyecto.", True),
+    Typed("Eso no es correcto, el servicio corre en el puerto 8081.", True),
+    Typed("これからは日本語で答えてください", True),
+    Typed("いいえ、そのAPIはもう使われていません", True),
+    Typed("请始终使用四个空格缩进", True),
+    Typed("我希望你每次都先问我", True),
+    Typed("next time it crashes I'll send you the log", False),
+    Typed("let's do that next time", False),
+    Typed("do you prefer tabs or spaces", False),
+    Typed("I prefer this one", False),
+    Typed("hm, I prefer how it looked before", False),
+    Typed("visitors should prefer the short form", False),
+    Typed("when you have added the field, run the tests", False),
+    Typed("before you go on, explain the diff", False),
+    Typed("if you find the cause, fix it", False),
+    Typed("Use the second screenshot.", False, before="I prefer long names."),
+    Typed("Add tests for the importer.", False, before="Always wrap errors with context."),
+    Typed("wrong, try again with the other file", False),
+    Typed("that's wrong, please revert it", False),
+    Typed("this is not right, can you look at the spacing again", False),
+    Typed("the icon is on the wrong side", False),
+    Typed("I like the idea, let's build it", False),
+    Typed("my colleague says always rebase", False),
+    Typed("the page should come from the cache", False),
+    Typed("Ich möchte, dass die Liste immer sortiert ist.", False),
+    Typed("Nächstes Mal wenn der Nutzer klickt, soll ein Fenster aufgehen.", False),
+    Typed("Der Chef sagt, wir sollen immer rebasen.", False),
+    Typed("Je veux que le bouton soit toujours visible.", False),
+    Typed("Elle dit que c'est toujours lent.", False),
+    Typed("Quiero que el botón sea azul.", False),
+    Typed("Siempre me sale el mismo error.", False),
+    Typed("次回のリリースに入れて", False),
+    Typed("違う画面を開いて", False),
+    Typed("下次发布再说", False),
+    Typed("不是这个文件", False),
 )
