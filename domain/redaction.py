@@ -46,9 +46,11 @@ REACH = 9 * 1024
 # proportion to the text, whoever wrote it.
 ROUNDS = 4
 
-# What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks.
+# What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks,
+# fillers, variation selectors and tags, in which whole sentences are smuggled.
 UNSEEN = re.compile(
-    r"\x1b\[[0-9;:?]{0,32}[A-Za-z]|[\0\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"\x1b\[[0-9;:?]{0,32}[A-Za-z]|[\0\xad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
     r"|(?P<marker>\[REDACTED_SECRET\])"
 )
 

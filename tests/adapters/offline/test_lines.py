@@ -3,7 +3,6 @@
 import unicodedata
 
 import pytest
-
 from threadbook.adapters.offline import lines
 from threadbook.domain.redaction import MARKER, redact
 
