@@ -15,6 +15,7 @@ from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings
 from .store import SqliteStore, StoreUnreadable
+from .store.errors import explain_os
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -98,12 +99,12 @@ def written_once(path: Path) -> str:
         own.write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
         with suppress(FileExistsError):
             os.link(own, path)
-        own.unlink()
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise StoreUnreadable(
-            f"{path} cannot be written ({error.strerror}); make the home writable"
-        ) from error
+        raise explain_os(error, path) from error
+    finally:
+        with suppress(OSError):  # It was not even made, or may not be touched any more.
+            own.unlink()
 
 
 def look(cwd: str | None) -> Any:

@@ -99,7 +99,7 @@ def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, 
     count = 0
     with around.store.writing(actor=actor) as tx:
         for thread_id in dict.fromkeys(ids):
-            if not tx.rows(stage1_outputs, (thread_id, version)):
+            if not is_text(thread_id) or not tx.rows(stage1_outputs, (thread_id, version)):
                 continue
             used = extraction.cite(
                 state.extraction(tx, version, thread_id),
@@ -111,3 +111,8 @@ def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, 
                 tx.append(extraction_stream(version, thread_id), used)
                 count += 1
     return count
+
+
+def is_text(cited: object) -> bool:
+    """What a reply cites is anything at all; it must not keep the ids beside it from counting."""
+    return isinstance(cited, str) and not any("\ud800" <= c <= "\udfff" for c in cited)

@@ -191,6 +191,18 @@ def test_settings_nested_beyond_reason_are_told(commands, tmp_path):
     assert "deep.toml" in told_.line
 
 
+@pytest.mark.parametrize("name", ["explain", "mode", "pollute", "scope", "forget"])
+def test_an_argument_that_is_no_text_is_told(commands, name):
+    """Python hands on bytes that are not UTF-8 as halves of characters."""
+    before = {"forget": ["thread"]}.get(name, [])
+    after = {"mode": ["enabled"], "scope": ["project:x"]}.get(name, [])
+
+    told_ = commands(name, *before, "\udcff", *after)
+
+    assert told_.code == 3
+    assert "no Unicode text" in told_.line
+
+
 BEYOND = 10**25
 
 
