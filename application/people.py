@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ..domain import extraction, scope, thread
 from ..domain.events import extraction_stream, thread_stream
+from ..domain.redaction import redact
 from ..domain.refusals import Refused
 from ..projections import citations, stage1_outputs
 from . import state
@@ -53,7 +54,12 @@ def pollute(
     """Durable: only `set_mode` leaves it. False where it was polluted already."""
     with around.store.writing(actor=actor) as tx:
         now = around.now()
-        asked = thread.pollute(state.thread(tx, thread_id), cause=cause, detail=detail, now=now)
+        asked = thread.pollute(
+            state.thread(tx, thread_id),
+            cause=redact(cause),
+            detail=None if detail is None else redact(detail),
+            now=now,
+        )
         if asked is None:
             return False
         tx.append(thread_stream(thread_id), asked)

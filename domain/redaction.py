@@ -220,10 +220,21 @@ def redact_item(item: AnyItem) -> AnyItem:
 USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 
 
-def redact_header(header: Header) -> Header:
-    """The preview redacted, the remote without whoever it logs in as. Places stay: they are ids."""
+def redact_names(header: Header) -> Header:
+    """What a session calls itself and its branch, which stand in the log. Places stay: they are
+    ids."""
+    branch = header.git_branch
     return replace(
         header,
+        source=redact(header.source),
+        git_branch=None if branch is None else redact(branch),
+    )
+
+
+def redact_header(header: Header) -> Header:
+    """The preview redacted, the remote without whoever it logs in as, and the names."""
+    return replace(
+        redact_names(header),
         preview=None if header.preview is None else redact(header.preview),
         repository_url=None
         if header.repository_url is None
