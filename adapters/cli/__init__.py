@@ -98,9 +98,9 @@ def ended() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return fail("stopped; nothing was lost, run the same command again", code=1)
     except click.ClickException as error:
-        told = StringIO()
-        error.show(file=told)
-        say(told.getvalue(), err=True, nl=False)
+        shown = StringIO()
+        error.show(file=shown)
+        say(shown.getvalue(), err=True, nl=False)
         for_programs(error.format_message())
         return error.exit_code
     except Exception as error:

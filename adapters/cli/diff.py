@@ -2,7 +2,7 @@
 
 import click
 
-from .common import Context, Place, options, say, say
+from .common import Context, Place, options, say
 
 
 @click.command(name="diff")
