@@ -62,7 +62,8 @@ def surroundings(
 def policy(settings: Settings) -> Policy:
     from msgspec.structs import replace
 
-    limits = replace(settings.limits(), running_cap=OFFLINE_CAP)
+    # Codex looks at no more than its newest 5,000: behind them the older ones would wait for ever.
+    limits = replace(settings.limits(), running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
     return Policy(
         memory_version=settings.version,
         scope=settings.scope,
