@@ -345,7 +345,7 @@ def test_a_preview_is_redacted_and_no_event_holds_a_word_of_it(home):
 
 
 def test_of_very_many_sessions_the_oldest_is_read_too(home):
-    """Codex looks at its newest 5,000, for what it would cost to read more; offline costs nothing."""
+    """Codex looks at its newest 5,000, for what more would cost; reading offline costs nothing."""
     home.write(Session(number=1))
     home.run()
     (one,) = home.events(ThreadRegistered)
