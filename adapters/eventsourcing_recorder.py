@@ -299,4 +299,6 @@ def library_errors() -> Iterator[None]:
     except PermissionError as error:
         raise NotSupportedError(str(error)) from error
     except Failure as error:
+        if isinstance(error.__cause__, UnicodeEncodeError):
+            raise DataError(str(error)) from error
         raise OperationalError(str(error)) from error

@@ -15,6 +15,7 @@ from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings
 from .store import LogStore, SqliteStore, StoreUnreadable
+from .store.errors import explain_os
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def surroundings(
 def policy(settings: Settings) -> Policy:
     from msgspec.structs import replace
 
-    limits = replace(settings.limits(), running_cap=OFFLINE_CAP)
+    # Codex looks at no more than its newest 5,000: behind them the older ones would wait for ever.
+    limits = replace(settings.limits(), running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
     return Policy(
         memory_version=settings.version,
         scope=settings.scope,
@@ -122,12 +124,12 @@ def written_once(path: Path) -> str:
         own.write_text(f"{uuid.uuid4().hex}\n", encoding="ascii")
         with suppress(FileExistsError):
             os.link(own, path)
-        own.unlink()
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
-        raise StoreUnreadable(
-            f"{path} cannot be written ({error.strerror}); make the home writable"
-        ) from error
+        raise explain_os(error, path) from error
+    finally:
+        with suppress(OSError):  # It was not even made, or may not be touched any more.
+            own.unlink()
 
 
 def look(cwd: str | None) -> Any:

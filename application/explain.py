@@ -194,7 +194,9 @@ def positions(view: View, thread_id: str, version: str) -> list[int]:
     return sorted(set(found))
 
 
-def thread_lines(view: View, policy: Policy, *, extractor: str, now: int) -> list[ThreadLine]:
+def thread_lines(
+    view: View, policy: Policy, *, extractor: str, now: int, previews: bool = True
+) -> list[ThreadLine]:
     """Every thread, newest first, the forgotten ones that were never seen last."""
     version = policy.memory_version
     selected = {
@@ -222,7 +224,7 @@ def thread_lines(view: View, policy: Policy, *, extractor: str, now: int) -> lis
                     row, job_rows.get(row.thread_id), policy, extractor=extractor, now=now
                 ),
                 selected=row.thread_id in selected and row.thread_id in output_rows,
-                preview=view.body(row.preview_ref) if row.preview_ref else None,
+                preview=view.body(row.preview_ref) if previews and row.preview_ref else None,
             )
         )
     return lines

@@ -19,7 +19,7 @@ from ..domain.events import (
     place_stream,
     thread_stream,
 )
-from ..domain.redaction import redact
+from ..domain.redaction import redact, redact_names
 from ..domain.session import Header
 from ..projections import places, threads
 from . import state
@@ -76,7 +76,7 @@ def survey(
             seen[cwd] = place.root, place.remote
         root, remote = seen[cwd]
         sighting = Sighting(
-            header=read.header,
+            header=redact_names(read.header),
             records=read.records,
             polluting=read.polluting,
             unfinished_mtime_ms=mtime_ms,

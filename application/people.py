@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from ..domain import extraction, scope, thread
 from ..domain.events import extraction_stream, thread_stream
+from ..domain.redaction import redact
 from ..domain.refusals import Refused
 from ..projections import citations, stage1_outputs
 from . import state
@@ -53,7 +54,12 @@ def pollute(
     """Durable: only `set_mode` leaves it. False where it was polluted already."""
     with around.store.writing(actor=actor) as tx:
         now = around.now()
-        asked = thread.pollute(state.thread(tx, thread_id), cause=cause, detail=detail, now=now)
+        asked = thread.pollute(
+            state.thread(tx, thread_id),
+            cause=redact(cause),
+            detail=None if detail is None else redact(detail),
+            now=now,
+        )
         if asked is None:
             return False
         tx.append(thread_stream(thread_id), asked)
@@ -99,7 +105,7 @@ def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, 
     count = 0
     with around.store.writing(actor=actor) as tx:
         for thread_id in dict.fromkeys(ids):
-            if not tx.rows(stage1_outputs, (thread_id, version)):
+            if not is_text(thread_id) or not tx.rows(stage1_outputs, (thread_id, version)):
                 continue
             used = extraction.cite(
                 state.extraction(tx, version, thread_id),
@@ -111,3 +117,8 @@ def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, 
                 tx.append(extraction_stream(version, thread_id), used)
                 count += 1
     return count
+
+
+def is_text(cited: object) -> bool:
+    """What a reply cites is anything at all; it must not keep the ids beside it from counting."""
+    return isinstance(cited, str) and not any("\ud800" <= c <= "\udfff" for c in cited)

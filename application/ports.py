@@ -61,6 +61,9 @@ class View(Protocol):
     def version(self, stream: str) -> int:
         """How many events the stream has."""
 
+    def types(self) -> dict[str, int]:
+        """How many events of each type there are, known to this program or not."""
+
     def events(self, *, stream: str | None = None, after: int = 0) -> Iterator[Recorded]:
         """The log in order, from the position behind `after` on."""
 

@@ -52,7 +52,10 @@ class RunReport(Struct, kw_only=True):
 
     @property
     def all_failed(self) -> bool:
-        """Every job that was started has failed, and there was one."""
+        """Every job that was started has failed, and there was one; or nothing that was asked for
+        could be read."""
+        if self.unreadable and not self.sessions:
+            return True
         phase2_failed = [root for root in self.phase2 if root.status.startswith("failed")]
         started = self.stage1.claimed + len(self.phase2)
         return started > 0 and self.stage1.failed + len(phase2_failed) == started

@@ -1,9 +1,10 @@
 """Status: what is stored, what is stuck and since when, and what was spent."""
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_args
 
 from ..domain.consolidation import is_held
+from ..domain.events import AnyEvent
 from ..projections import jobs, spend
 from . import state
 from .explain import clock, thread_lines
@@ -13,16 +14,20 @@ from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapsh
 from .surroundings import Surroundings
 
 
+KNOWN = {event.__struct_config__.tag for event in get_args(AnyEvent)}
+
+
 def status(around: Surroundings, view: View) -> dict[str, Any]:
     now = around.now()
-    lines = thread_lines(view, around.policy, extractor=around.extractor.name, now=now)
+    lines = thread_lines(
+        view, around.policy, extractor=around.extractor.name, now=now, previews=False
+    )
     counts: dict[str, int] = {}
     for line in lines:
         counts[line.stage1] = counts.get(line.stage1, 0) + 1
-    known = sum(1 for recorded in view.events() if recorded.event is None)
     return {
         "events": view.position,
-        "unknown_events": known,
+        "unknown_events": sum(n for type_, n in view.types().items() if type_ not in KNOWN),
         "threads": {"all": len(lines), **dict(sorted(counts.items()))},
         "roots": [root_status(around, view, root, now=now) for root in roots(view, around.policy)],
         "stuck": stuck(view, now=now),

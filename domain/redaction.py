@@ -46,9 +46,11 @@ REACH = 9 * 1024
 # proportion to the text, whoever wrote it.
 ROUNDS = 4
 
-# What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks.
+# What a terminal or a page does not show: colours, joiners, soft hyphens, byte order marks,
+# fillers, variation selectors and tags, in which whole sentences are smuggled.
 UNSEEN = re.compile(
-    r"\x1b\[[0-9;:?]{0,32}[A-Za-z]|[\0\xad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]"
+    r"\x1b\[[0-9;:?]{0,32}[A-Za-z]|[\0\xad\u034f\u061c\u115f\u1160\u180b-\u180f\u200b-\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
     r"|(?P<marker>\[REDACTED_SECRET\])"
 )
 
@@ -218,10 +220,21 @@ def redact_item(item: AnyItem) -> AnyItem:
 USERINFO = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/?#]*@")
 
 
-def redact_header(header: Header) -> Header:
-    """The preview redacted, the remote without whoever it logs in as. Places stay: they are ids."""
+def redact_names(header: Header) -> Header:
+    """What a session calls itself and its branch, which stand in the log. Places stay: they are
+    ids."""
+    branch = header.git_branch
     return replace(
         header,
+        source=redact(header.source),
+        git_branch=None if branch is None else redact(branch),
+    )
+
+
+def redact_header(header: Header) -> Header:
+    """The preview redacted, the remote without whoever it logs in as, and the names."""
+    return replace(
+        redact_names(header),
         preview=None if header.preview is None else redact(header.preview),
         repository_url=None
         if header.repository_url is None

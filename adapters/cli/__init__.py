@@ -9,10 +9,11 @@ import difflib
 import os
 import sys
 from importlib import import_module
+from io import StringIO
 
 import click
 
-from .common import Context, fail, for_programs, harmless, options
+from .common import Context, fail, for_programs, options, say
 
 # name -> (module, one line of help): the help of the group must not import every command.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -97,8 +98,9 @@ def ended() -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return fail("stopped; nothing was lost, run the same command again", code=1)
     except click.ClickException as error:
-        error.message = harmless(error.message)
-        error.show()
+        shown = StringIO()
+        error.show(file=shown)
+        say(shown.getvalue(), err=True, nl=False)
         for_programs(error.format_message())
         return error.exit_code
     except Exception as error:

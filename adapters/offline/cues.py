@@ -166,7 +166,7 @@ _CHOICE = re.compile(
     r"|(?:option|variant|version|plan|number|approach) (?:[a-z]|\d+|one|two)\b"
     r"|the (?:first|second|third|last|latter|former|other|left|right|new|old|previous|current)\b"
     r"|the (?!.*\b(?:over|rather|instead)\b))"
-    r"|\bone$",
+    r"|\bone(?: please| pls| instead)?$",
     _I,
 )
 # `Prefer X` as a request; `Prefer header is …` tells of a thing with that name.
@@ -251,7 +251,8 @@ _SETS_RIGHT = re.compile(
     r"(?:wrong (?!in\b)|old|outdated|deprecated|never)\b"
     r"|^(?:that|this|it)(?:(?:'s|’s| is| was) not| isn'?t) (?:an?|the|what|how|where"
     # A bare verdict says what is wrong with a thing of the moment.
-    r"|(?:right|correct|true) (?:for|in|when|on|with|since)|needed|necessary|allowed|supported|our|my)\b"
+    r"|(?:right|correct|true) (?:for|in|when|on|with|since)|needed|necessary|allowed|supported|our"
+    r"|my)\b"
     r"|^(?:it|that|this|they|we|you|the \w+) already (?!looks?\b|feels?\b|seems?\b|better\b)"
     r"|^there(?:'s|’s| is| are) already\b|^let'?s not (?!worry|forget|go)\b"
     r"|^(?:use|keep|call|name|write|do|run|leave|work)\b.*"
@@ -375,7 +376,7 @@ def kind(sentence: str, *, first: bool = False, refusal: bool = False) -> Kind |
     if (
         refusal
         or blame
-        or _NO.match(sentence)
+        or (_NO.match(sentence) and not choice)
         or (_CONTRAST.search(sentence) and not _ARRANGES.match(plain))
         or _VERDICT.match(plain)
         or _SETS_RIGHT.search(plain)

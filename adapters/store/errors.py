@@ -136,6 +136,11 @@ def translated(path: Path, holder: Callable[[], str] = lambda: "") -> Iterator[N
         raise explain(error, path, holder) from error
     except sqlite3.Error as error:
         raise explain(error, path, holder) from error
+    except UnicodeEncodeError as error:
+        # An argument of bytes that are no text, or half a character: no such thing was ever stored.
+        raise StoreError(
+            f"{error.object!r} is no Unicode text, so that it can neither be stored nor looked up"
+        ) from error
     except RowDamaged as error:
         raise StoreDamaged(
             f"{path}: {error}; `threadbook replay --verify` shows what else differs,"

@@ -79,6 +79,12 @@ class LogView:
         ).fetchone()
         return 0 if found is None else int(found[0])
 
+    def types(self) -> dict[str, int]:
+        counted = self._log.execute(
+            "SELECT type, count(*) FROM events WHERE position <= ? GROUP BY type", (self.position,)
+        )
+        return dict(counted.fetchall())
+
     def events(self, *, stream: str | None = None, after: int = 0) -> Iterator[Recorded]:
         # In pages, fetched whole: a caller who stops half-way leaves no cursor open.
         until = self.position

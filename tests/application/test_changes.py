@@ -525,3 +525,12 @@ def test_fern_and_fern_on_another_path_are_two_projects(home):
     home.run()
 
     assert len(home.roots()) == 2
+
+
+def test_what_is_no_id_keeps_no_cited_thread_from_counting(home):
+    home.write(A)
+    home.run()
+
+    counted = home.memory.cited(["\ud800", "", "\0", None, 7, "x" * 100_000, A.id], "session", 1)
+
+    assert counted == 1

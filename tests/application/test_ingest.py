@@ -4,8 +4,15 @@ import os
 import shutil
 
 import pytest
+from msgspec.structs import replace
 from threadbook.adapters.rollouts import NotASession, Unreadable
-from threadbook.domain.events import Stage1Failed, ThreadChanged, ThreadRegistered
+from threadbook.application.phase1 import candidates
+from threadbook.domain.events import (
+    Stage1Failed,
+    ThreadChanged,
+    ThreadRegistered,
+    thread_stream,
+)
 
 from tests.application.homes import (
     DAY_S,
@@ -16,6 +23,7 @@ from tests.application.homes import (
     Session,
     Telling,
     content,
+    thread_id,
 )
 
 A = Session(number=1)
@@ -334,3 +342,19 @@ def test_a_preview_is_redacted_and_no_event_holds_a_word_of_it(home):
         p.read_bytes() for p in home.path.rglob("*") if p.is_file()
     )
     assert all("my token" not in each.data for each in home.log())
+
+
+def test_of_very_many_sessions_the_oldest_is_read_too(home):
+    """Codex looks at its newest 5,000, for what more would cost; reading offline costs nothing."""
+    home.write(Session(number=1))
+    home.run()
+    (one,) = home.events(ThreadRegistered)
+    ids = [thread_id(number) for number in range(2, 5_003)]
+
+    with home.memory.store.writing(actor="pipeline") as tx:
+        for each in ids:
+            tx.append(thread_stream(each), replace(one, thread_id=each))
+
+    with home.memory.store.reading() as view:
+        found = candidates(home.memory._around, view, backfill=None)
+    assert {row.thread_id for row in found} == {one.thread_id, *ids}

@@ -134,3 +134,23 @@ def test_a_persons_edit_with_a_secret_is_redacted_in_the_log_and_kept_as_it_was_
     left = left_in(home.path, *VANISH, whole=True)
     assert left
     assert all(f"{home.root().name}.edits/" in each for each in left)
+
+
+KEY = "ghp_" + "a1B2c3D4e5F6" * 3
+
+
+def test_no_secret_in_a_session_s_names_or_in_a_cause_is_in_the_home(home):
+    named = Session(number=1, source=f"editor {KEY}")
+    branched = Session(number=2)
+    home.write(named, branched)
+    meta = json.loads(home.file(branched).read_text().splitlines()[0])
+    meta["payload"]["git"] = {"branch": f"feature/{KEY}"}
+    rest = home.file(branched).read_text().partition("\n")[2]
+    home.file(branched).write_text(f"{json.dumps(meta)}\n{rest}")
+
+    home.run()
+    home.memory.pollute(branched.id, f"pasted {KEY}", detail=f"with {KEY}")
+    home.run()
+
+    assert len(home.memory.threads()) == 2
+    assert not left_in(home.path, KEY)

@@ -121,8 +121,10 @@ def test_a_file_that_is_no_session_is_told(commands, tmp_path, make):
     assert inspected.code == 3
     assert "session.jsonl" in inspected.line
     assert "Traceback" not in ran.err
-    assert ran.code in (0, 3)
-    if make is not a_folder:
+    if make is a_folder:
+        assert ran.code == 0  # One without a session in it, in which there is nothing to do.
+    else:
+        assert ran.code == 3
         assert "session.jsonl" in ran.out + ran.err
 
 
@@ -189,6 +191,18 @@ def test_settings_nested_beyond_reason_are_told(commands, tmp_path):
 
     assert told_.code == 2
     assert "deep.toml" in told_.line
+
+
+@pytest.mark.parametrize("name", ["explain", "mode", "pollute", "scope", "forget"])
+def test_an_argument_that_is_no_text_is_told(commands, name):
+    """Python hands on bytes that are not UTF-8 as halves of characters."""
+    before = {"forget": ["thread"]}.get(name, [])
+    after = {"mode": ["enabled"], "scope": ["project:x"]}.get(name, [])
+
+    told_ = commands(name, *before, "\udcff", *after)
+
+    assert told_.code == 3
+    assert "no Unicode text" in told_.line
 
 
 BEYOND = 10**25

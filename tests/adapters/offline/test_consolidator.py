@@ -4,6 +4,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application.ports import PhaseTwoOutput
 from threadbook.domain.artifact import SUMMARY_BYTES_MAX, cited_tasks, problems
@@ -115,11 +116,17 @@ def test_a_person_s_words_name_no_run_of_tasks():
     assert '"always use tabs (Tasks 1-4, 9)" [Task 1]\n' in files["MEMORY.md"]
 
 
-def test_a_request_behind_a_wish_reaches_the_summary_with_it():
-    files = consolidate([made(1, wish("I prefer small commits. Use British spelling in docs."))])
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "I prefer small commits. Use British spelling in docs",
+        "I prefer small commits. Write summaries of each one",
+    ],
+)
+def test_a_request_behind_a_wish_reaches_the_summary_with_it(typed):
+    files = consolidate([made(1, wish(f"{typed}."))])
 
-    quote = '"I prefer small commits. Use British spelling in docs" (2026-11-20) [Task 1]'
-    assert quote in files["memory_summary.md"]
+    assert f'"{typed}" (2026-11-20) [Task 1]' in files["memory_summary.md"]
 
 
 def test_a_keyword_that_finds_everything_is_none():

@@ -23,7 +23,7 @@ def is_taken(typed):
     [
         (FIRST, (25, 25), 25),
         (LOOSER, (18, 19), 23),
-        (TRAPS, (17, 23), 19),
+        (TRAPS, (17, 22), 19),
         (OTHERS, (42, 42), 44),
         (AFTER, (26, 26), 29),
     ],
@@ -151,7 +151,11 @@ def test_a_correction_behind_a_wish_is_kept_by_itself():
 
 
 def test_a_quote_lasts_by_any_of_its_sentences():
-    assert cues.lasts("I prefer small commits. Use British spelling in docs")
+    # Read as one sentence, its end would make it a choice between things at hand.
+    quote = "I prefer small commits. Write summaries of each one"
+
+    assert taken(f"{quote}.") == [quote]
+    assert cues.lasts(quote)
     assert not cues.lasts("no, that is the old endpoint")
 
 
