@@ -10,6 +10,7 @@ import sqlite3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from threadbook.adapters.store import bodies
 from threadbook.adapters.store.codec import Codec
 from threadbook.adapters.store.views import LogView
 from threadbook.application import state
@@ -55,7 +56,7 @@ class Life:
         self.db = sqlite3.connect(":memory:", isolation_level=None)
         for projection in SYNCHRONOUS:
             create(projection, self.db)
-        self.view = LogView(self.db, Codec(), 0, 0)
+        self.view = LogView(self.db, Codec(), 0, 0, bodies=bodies)
 
     def token(self, job, verb, *, holds):
         """A new one for a claim; else the holder's, or one that has been lost."""
