@@ -265,11 +265,11 @@ class Memory:
         from ..application import forget
         from ..domain.refusals import NotTheWholeId
 
-        if (meant := self._named(thread)) != thread:
+        if len(meant := self._named(thread)) != len(thread):
             raise NotTheWholeId(thread, meant)
         self._refuse_sealed()
         report = forget.forget(
-            self._around, thread, reason="asked", actor=self._actor(confirmed=confirmed)
+            self._around, meant, reason="asked", actor=self._actor(confirmed=confirmed)
         )
         pending = self.store.pending_erasures()
         report.pending = str(pending[0]) if pending else None

@@ -1,5 +1,7 @@
 """Rows become the states that commands decide on. Read inside the transaction that appends."""
 
+import re
+
 from msgspec.structs import asdict
 
 from ..domain.consolidation import Consolidation
@@ -19,8 +21,15 @@ def thread(view: View, thread_id: str) -> Thread:
 START_CHARS_MIN = 6
 
 
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
 def named(view: View, text: str) -> str:
-    """The id that a person means: the whole of it, or so much that only one begins like it."""
+    """The id that a person means: the whole of it, or so much that only one begins like it.
+
+    A UUID is one id however it is written, and sessions are known by small letters.
+    """
+    text = text.lower() if UUID.fullmatch(text) else text
     if view.rows(threads, (text,)) or len(text) < START_CHARS_MIN:
         return text
     found = [row.thread_id for row in view.find(threads, threads.BEGINNING, start=text)]

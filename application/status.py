@@ -13,7 +13,6 @@ from .ports import View
 from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .surroundings import Surroundings
 
-
 KNOWN = {event.__struct_config__.tag for event in get_args(AnyEvent)}
 
 

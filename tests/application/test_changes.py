@@ -534,3 +534,14 @@ def test_what_is_no_id_keeps_no_cited_thread_from_counting(home):
     counted = home.memory.cited(["\ud800", "", "\0", None, 7, "x" * 100_000, A.id], "session", 1)
 
     assert counted == 1
+
+
+def test_a_uuid_in_capitals_means_the_session_of_that_id(home):
+    home.write(A)
+    home.run()
+
+    assert home.memory.explain(A.id.upper()).thread_id == A.id
+    report = home.memory.forget(A.id.upper())
+
+    assert (report.thread_id, report.known) == (A.id, True)
+    assert not home.memory.explain(A.id).selected
