@@ -119,6 +119,8 @@ WORDS = (
     (re.compile(r"\bINDEXED BY \w+"), ""),
     (re.compile(r"\bjson_group_array\((\w+)\)"), r"coalesce(json_agg(\1)::text, '[]')"),
     (re.compile(r"\binstr\("), "strpos("),
+    # A negative limit is none.
+    (re.compile(r"\bLIMIT :(\w+)"), r"LIMIT nullif(greatest(:\1, -1), -1)"),
 )
 TYPES = (
     (re.compile(r"\)\s*STRICT\s*$"), ")"),

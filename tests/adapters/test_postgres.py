@@ -11,8 +11,6 @@ from threadbook.adapters.store import (
     StoreMismatch,
     StoreUnreadable,
 )
-from threadbook.adapters.store.postgres import PostgresStore
-from threadbook.adapters.store.postgres_connections import Place
 from threadbook.domain.events import ThreadRegistered
 from threadbook.projections import threads
 from threadbook.projections.catalog import SYNCHRONOUS
@@ -44,6 +42,8 @@ def proxy():
 
 
 def opened(dsn, home, **options):
+    from threadbook.adapters.store.postgres import PostgresStore
+
     return PostgresStore.open(
         dsn, home, projections=SYNCHRONOUS, clock=lambda: float(NOON), **options
     )
@@ -59,7 +59,9 @@ def end_every_connection():
 # What stands in the way of opening.
 
 
-def test_what_a_server_says_is_passed_on_without_the_password():
+def test_what_a_server_says_is_passed_on_without_the_password(dsn):
+    from threadbook.adapters.store.postgres_connections import Place
+
     place = Place(f"postgresql://ann:{SECRET}@host/memory?schema=ours")
 
     assert place.without_password(f"no {SECRET}\n here") == "no *** here"

@@ -6,7 +6,6 @@ from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from threadbook.adapters.store.postgres_connections import Connection, Place, connected
 from threadbook.adapters.store.postgres_dialect import translated
 from threadbook.projections import roots
 from threadbook.projections.catalog import SYNCHRONOUS
@@ -32,6 +31,7 @@ SAID = {
     "CREATE TABLE t (a INTEGER NOT NULL, b BLOB, c TEXT) STRICT": (
         'CREATE TABLE t (a BIGINT NOT NULL, b BYTEA, c TEXT COLLATE "C") '
     ),
+    "SELECT a FROM t LIMIT :most": "SELECT a FROM t LIMIT nullif(greatest(%(most)s, -1), -1)",
     "SELECT 'INTEGER', a FROM t": "SELECT 'INTEGER', a FROM t",
 }
 
@@ -44,7 +44,10 @@ def test_a_statement_of_ours_is_said_in_postgresqls_words(statement):
 @pytest.fixture(scope="module")
 def on_server():
     """The projections' tables in a schema of their own."""
-    place = Place(server().dsn())
+    dsn = server().dsn()
+    from threadbook.adapters.store.postgres_connections import Connection, Place, connected
+
+    place = Place(dsn)
     db = Connection(connected(place))
     db.script(f"CREATE SCHEMA {place.schema}")
     for projection in SYNCHRONOUS:
@@ -93,9 +96,9 @@ GIVEN = {
     "cutoff": [0, 5, 100_000],
     "oldest_ms": [0, 5],
     "newest_ms": [3, 100_000_000],
-    "scan_limit": [1, 100],
-    "enough": [1, 100],
-    "most": [1, 100],
+    "scan_limit": [-5, 1, 100],
+    "enough": [-1, 0, 100],
+    "most": [-1, 1, 100],
 }
 
 

@@ -25,6 +25,8 @@ from tests.application.homes import (
 )
 from tests.application.homes import bytes_of as every_byte
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
 C = Session(number=3, says=("from now on always write release notes in past tense",), cwd=MOSS)

@@ -42,6 +42,10 @@ from tests.application.homes import (
 )
 from tests.application.planted import PLANTED, Planted, fork_of, left_in
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+# What is about the bytes of the file, or about a file that came back.
+on_the_file = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+
 LOST = Planted()
 KEPT = Session(number=2, says=("please never use tabs in this project, always spaces",))
 KEPT_WORDS = "never use tabs"
@@ -71,6 +75,7 @@ def assert_gone(home, *words_):
 # What goes.
 
 
+@on_the_file
 def test_the_search_finds_each_word_in_each_kind_of_file(planted):
     into_the_file(planted)
 
@@ -189,6 +194,7 @@ def test_what_was_published_and_replaced_since_goes_too(planted):
     assert "number 5" in words(planted)
 
 
+@on_the_file
 def test_an_output_that_a_later_reading_replaced_goes_too(planted):
     again = Session(number=1, says=("from now on always run make lint",), ended_at=NOON)
     planted.write(again)
@@ -201,6 +207,7 @@ def test_an_output_that_a_later_reading_replaced_goes_too(planted):
     assert_gone(planted, *PLANTED.values(), "make lint")
 
 
+@on_the_file
 def test_what_a_polluted_or_disabled_thread_had_said_goes_too(planted):
     planted.memory.pollute(LOST.id, "web_search")
     planted.run()
@@ -483,6 +490,7 @@ def test_a_render_that_a_forgetting_overtakes_is_done_again(planted, at):
     assert "sort imports" in words(planted)
 
 
+@on_the_file
 def test_an_old_reader_keeps_the_erasure_pending_and_that_is_told_until_it_has_ended(planted):
     reader = sqlite3.connect(planted.path / "threadbook.sqlite", isolation_level=None)
     reader.execute("BEGIN")
@@ -580,6 +588,7 @@ def put_back(home, kept, *names):
             shutil.copy(part, home.path)
 
 
+@on_the_file
 def test_a_database_from_before_the_forgetting_is_refused_and_its_words_reach_no_folder(planted):
     kept = put_aside(planted)
     planted.memory.forget(LOST.id)
@@ -604,6 +613,7 @@ def test_a_database_from_before_the_forgetting_is_refused_and_its_words_reach_no
     )
 
 
+@on_the_file
 def test_a_database_that_came_back_with_its_head_is_made_to_forget_again(planted):
     kept = put_aside(planted)
     planted.memory.forget(LOST.id)

@@ -33,6 +33,8 @@ from tests.application.homes import (
     content,
 )
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
 

@@ -5,6 +5,8 @@ from threadbook.domain.events import BodiesErased
 
 from tests.application.homes import DAY_S, HOUR_S, NOON, Home, Session, content
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
 WORDS = "make check"

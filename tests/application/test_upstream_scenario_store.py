@@ -25,6 +25,8 @@ from threadbook.projections import jobs, stage1_outputs
 from tests.application.homes import DAY_S, HOUR_S, NOON, Session
 from tests.application.steps import Steps, taught
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+
 A, B, C = (Session(number=each, ended_at=NOON - (5 + each) * HOUR_S) for each in (1, 2, 3))
 D = Session(number=4, ended_at=NOON - 100 * DAY_S)
 TWIN = Session(number=5, ended_at=NOON - 9 * HOUR_S)  # Of c, whose model is only busy.

@@ -30,6 +30,8 @@ from threadbook.projections import jobs, stage1_outputs
 from tests.application.homes import DAY_S, HOUR_S, MOSS, NOON, Session
 from tests.application.steps import Ending, Steps, taught
 
+pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
+
 A, B, C, D = (Session(number=each, ended_at=NOON - (6 + each) * HOUR_S) for each in (1, 2, 3, 4))
 COOLDOWN_S = 6 * HOUR_S
 
