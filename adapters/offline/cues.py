@@ -309,6 +309,12 @@ _GREETING = re.compile(
 )
 
 
+# Three words in quotation marks are somebody's sentence; one or two are a name.
+_QUOTATION = re.compile(
+    r'"[^"]*\s[^"]*\s[^"]*"|[“„«][^”“»]*\s[^”“»]*\s[^”“»]*[”“»]|[「『][^」』]{6,}[」』]'
+)
+
+
 def is_paste(text: str) -> bool:
     return len(text) > PASTE_CHARS or text.lstrip().startswith(_NOT_A_PERSON)
 
@@ -396,8 +402,12 @@ def kept(text: str, *, refusal: bool = False, first: bool = False) -> Iterator[t
     [('I prefer small commits. Use British spelling in docs', 'said')]
     """
     wish = ""
+    paired, quoting = text.count('"') % 2 == 0, False  # A mark too many pairs with nothing.
     for sentence in sentences(text):
-        found = kind(sentence, first=first, refusal=refusal)
+        # A quotation may go over several sentences; none of them is the person's own.
+        begun, quoting = quoting, paired and quoting ^ (sentence.count('"') % 2 == 1)
+        own = "" if begun or quoting else _QUOTATION.sub(" ", sentence)
+        found = kind(own, first=first, refusal=refusal) if own.strip() else None
         if wish and found is None and _goes_on(sentence):
             wish = f"{wish}{'' if wish[-1] in '!?' else '.'} {sentence}"
             continue

@@ -182,3 +182,22 @@ def test_thanks_and_faults_are_told_apart():
     assert not cues.is_thanks("thanks in advance")
     assert cues.is_fault("it still doesn't work")
     assert not cues.is_fault("it works")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Summarise this page: "From now on always use tabs in every file"',
+        "The reviewer wrote “please never push to main again” and left.",
+        'He says: "The build is red. From now on always run make lint. Thanks."',
+        "「今後は必ず日本語で答えてください」と書いてありました。",
+    ],
+)
+def test_what_stands_in_quotation_marks_is_somebody_elses(text):
+    assert list(cues.kept(text)) == []
+
+
+def test_a_name_in_quotation_marks_is_part_of_the_wish():
+    wish = 'From now on always use "uv" in this repo, never plain pip'
+
+    assert list(cues.kept(wish)) == [(wish, "said")]
