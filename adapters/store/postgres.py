@@ -76,7 +76,7 @@ class PostgresStore(LogStore):
     ) -> None:
         self.place = Place(dsn)
         self.keys = KeyFile(home)
-        self.sealing = SealedBodies(self.keys, self.place.name)
+        self.sealing = SealedBodies(self.keys)
         super().__init__(
             home,
             self.place.name,
@@ -200,9 +200,12 @@ class PostgresStore(LogStore):
             assert view.pid == os.getpid(), "a child commits nothing that its parent has begun"
             assert not (append_nothing and view.appended)
             self._commit(db, view)
-        if others_wrote or view.bodies_erased:
-            self._follow_erasures()
-        self._seen = view.position
+        # It has happened, and nothing that fails from here on may say otherwise: what is not
+        # followed now is followed by the next block.
+        with suppress(StoreError):
+            if others_wrote or view.bodies_erased:
+                self._follow_erasures()
+            self._seen = view.position
 
     def _commit(self, db: Connection, view: WritingView) -> None:
         view.write()

@@ -26,9 +26,8 @@ NONCE_BYTES = 12
 
 
 class SealedBodies:
-    def __init__(self, keys: KeyFile, name: str) -> None:
+    def __init__(self, keys: KeyFile) -> None:
         self.keys = keys
-        self.name = name
         self.missing: str | None = None  # Why there are no keys, once that is known.
         self.now_ms = 0
 
