@@ -4,7 +4,10 @@ import os
 
 import pytest
 
-from tests.application.homes import Home
+from tests.application.homes import HOUR_S, Home, Session
+
+A = Session(number=1)
+B = Session(number=2, says=("please never use tabs in this project, always spaces",))
 
 
 @pytest.fixture(autouse=True)
@@ -21,3 +24,17 @@ def home(tmp_path):
     home = Home(tmp_path)
     yield home
     home.memory.close()
+
+
+@pytest.fixture
+def story(home):
+    """A run of two sessions, a citation, a pollution, a run: four positions to look from."""
+    home.write(A, B)
+    home.run()
+    home.ran = home.position
+    home.later(HOUR_S).memory.cited([A.id], "session", 1)
+    home.cited = home.position
+    home.later(HOUR_S).memory.pollute(A.id, "web_search")
+    home.polluted = home.position
+    home.later(HOUR_S).run()
+    return home

@@ -1,25 +1,7 @@
 """What changed between two positions, and a folder as it was."""
 
-import pytest
-
-from tests.application.homes import HOUR_S, Home, Session
-
-A = Session(number=1)
-B = Session(number=2, says=("please never use tabs in this project, always spaces",))
-
-
-@pytest.fixture
-def story(home):
-    """A run, a citation, a pollution, a run: four positions to look from."""
-    home.write(A, B)
-    home.run()
-    home.ran = home.position
-    home.later(HOUR_S).memory.cited([A.id], "session", 1)
-    home.cited = home.position
-    home.later(HOUR_S).memory.pollute(A.id, "web_search")
-    home.polluted = home.position
-    home.later(HOUR_S).run()
-    return home
+from tests.application.conftest import A, B
+from tests.application.homes import Home
 
 
 def test_between_two_positions_it_says_what_came_what_went_and_what_became(story: Home):

@@ -4,6 +4,7 @@ import pytest
 from msgspec import to_builtins
 from threadbook.adapters.wiring import inspect_rollout
 
+from tests.application.conftest import A, B
 from tests.application.homes import (
     DAY_S,
     HOUR_S,
@@ -14,23 +15,6 @@ from tests.application.homes import (
 )
 
 pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
-
-A = Session(number=1)
-B = Session(number=2, says=("please never use tabs in this project, always spaces",))
-
-
-@pytest.fixture
-def story(home):
-    """A run, a citation, a pollution, a run: four positions to look from."""
-    home.write(A, B)
-    home.run()
-    home.ran = home.position
-    home.later(HOUR_S).memory.cited([A.id], "session", 1)
-    home.cited = home.position
-    home.later(HOUR_S).memory.pollute(A.id, "web_search")
-    home.polluted = home.position
-    home.later(HOUR_S).run()
-    return home
 
 
 def chosen(past):
