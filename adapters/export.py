@@ -18,24 +18,31 @@ class NotEmpty(Refused):
 
 def export(view: View, policy: Policy, folder: Path) -> dict[str, Path]:
     """One folder a root; the only root in all becomes `folder` itself. Scope -> where it is."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise NotEmpty(folder)
     found: list[tuple[Root, dict[str, str]]] = [
         (root, wanted(view, root)) for root in roots(view, policy) if published(view, root)
     ]
     written = {}
-    for root, files in found:
-        target = folder if len(found) == 1 else folder / folder_name(root.scope)
-        try:
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise NotEmpty(folder)
+        for root, files in found:
+            target = folder if len(found) == 1 else folder / folder_name(root.scope)
             for path, text in files.items():
-                (target / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 file = target / path
+                make_private(file.parent)
                 file.touch(mode=0o600)
                 file.write_bytes(text.encode("utf-8"))
-        except OSError as error:
-            raise Failure(
-                f"{error.filename or target} cannot be written ({error.strerror});"
-                " choose another folder, or make room"
-            ) from error
-        written[root.scope] = target
+            written[root.scope] = target
+    except OSError as error:
+        raise Failure(
+            f"{error.filename or folder} cannot be written ({error.strerror});"
+            " choose another folder, or make room"
+        ) from error
     return written
+
+
+def make_private(folder: Path) -> None:
+    """The folder and every missing one above it; `mkdir(parents=True)` would open those to all."""
+    if not folder.parent.exists():
+        make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)

@@ -423,3 +423,13 @@ def test_export_of_two_roots_has_a_folder_for_each(home, tmp_path):
     assert len(written) == 2
     for scope, folder in written.items():
         assert content(folder) == content(home.root(scope))
+
+
+def test_an_export_is_for_its_owner_alone(home, tmp_path):
+    home.write(A, Session(number=3, cwd="/srv/moss"))
+    home.run()
+
+    home.memory.export(tmp_path / "new" / "out")
+
+    made = [tmp_path / "new", *(tmp_path / "new").rglob("*")]
+    assert {path.stat().st_mode & 0o077 for path in made} == {0}
