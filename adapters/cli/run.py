@@ -104,12 +104,23 @@ def no_home_made(context: Context, *, sample: bool) -> Iterator[None]:
     from ..settings import load
 
     # A memory that is shared keeps its keys in the home: none is made there to be thrown away.
-    if home_of(context.home, sample=sample).exists() or load(context.config).database:
+    is_shared = not sample and load(context.config).database
+    if is_shared or not is_new(home_of(context.home, sample=sample)):
         yield
         return
     with TemporaryDirectory(prefix="threadbook-") as nowhere:
         context.home = Path(nowhere) / "home"
         yield
+
+
+def is_new(home: Path) -> bool:
+    """Whether a run would begin a memory there. A head without its log is one that was lost."""
+    from ..store import FILE
+    from ..store.head import NAME as HEAD
+
+    if home.exists() and not home.is_dir():
+        return False  # For the run to refuse.
+    return not any((home / name).exists() for name in (FILE, HEAD))
 
 
 @contextmanager

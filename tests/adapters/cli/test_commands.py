@@ -146,6 +146,29 @@ def test_a_dry_run_before_the_first_run_makes_no_home(commands, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_dry_run_puts_nothing_into_a_folder_that_has_no_memory_yet(commands, tmp_path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "letter.txt").write_text("mine")
+
+    told = commands.bare(
+        "run", "--dry-run", "--home", tmp_path / "new", "--sessions", commands.home.sessions
+    )
+
+    assert told.code == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["letter.txt"]
+
+
+def test_a_dry_run_of_the_sample_makes_no_home_where_a_database_is_set(
+    commands, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("THREADBOOK_DATABASE", "postgresql://nobody@localhost:1/none")
+
+    told = commands.bare("run", "--dry-run", "--sample", "--home", tmp_path / "sample")
+
+    assert told.code == 0
+    assert not (tmp_path / "sample").exists()
+
+
 def test_run_tells_of_a_kept_edit(commands):
     (commands.home.root() / "MEMORY.md").write_text("mine\n")
 
