@@ -9,14 +9,18 @@ A stored event is a row: originator id = stream, topic = type, state = data, not
 position. Appends to our own streams are refused; reading and following them is what this is for.
 `data` is text: a cipher or compressor whose output is not UTF-8 is refused with a DataError. Which
 store it is, is decided by topic, as the library decides everything: no adapter imports another.
+
+`ThreadbookLog` is our own log as an application of the library, for projections of what our
+commands decided: each event comes as `domain/events.py` has it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import Event, Thread
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, NoReturn, Protocol, TypeVar
 from uuid import UUID
 
+from eventsourcing.application import Application
 from eventsourcing.persistence import (
     AggregateRecorder,
     ApplicationRecorder,
@@ -24,6 +28,7 @@ from eventsourcing.persistence import (
     InfrastructureFactory,
     IntegrityError,
     ListenNotifySubscription,
+    Mapper,
     Notification,
     NotSupportedError,
     OperationalError,
@@ -76,6 +81,8 @@ class Log(Protocol):
     def tracked(self, application: str) -> int | None: ...
 
     def watching(self) -> AbstractContextManager[Callable[[], bool]]: ...
+
+    def event(self, position: int, type_: str, data: str) -> Any: ...
 
     def close(self) -> None: ...
 
@@ -275,6 +282,34 @@ class Factory(InfrastructureFactory[ThreadbookTrackingRecorder]):
         if not issubclass(chosen, ours):
             raise OSError(f"{name} must name a subclass of {ours.__name__}")
         return chosen
+
+
+class OurEvents(Mapper[str]):
+    """Reads a row as our event; one that we do not know, another application's too, is None."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+
+    def to_domain_event(self, stored_event: StoredEvent) -> Any:
+        position = stored_event.id if isinstance(stored_event, Notification) else 0
+        with library_errors():
+            return self.log.event(position, stored_event.topic, stored_event.state.decode())
+
+    def to_stored_event(self, domain_event: object) -> NoReturn:
+        raise NotSupportedError("our events are written by our own commands: use threadbook.Memory")
+
+
+class ThreadbookLog(Application[str]):
+    """Needs THREADBOOK_HOME only. A view is kept where PERSISTENCE_MODULE says, not always here."""
+
+    env: ClassVar[dict[str, str]] = {
+        "THREADBOOKLOG_PERSISTENCE_MODULE": __name__,
+        "THREADBOOKLOG_ORIGINATOR_ID_TYPE": "text",
+    }
+
+    def construct_mapper(self) -> Mapper[str]:
+        assert isinstance(self.factory, Factory)
+        return OurEvents(self.factory.log)
 
 
 def written(event: StoredEvent) -> Written:

@@ -1,4 +1,4 @@
-"""README is held against the program: its commands, settings, snippet and CI."""
+"""README is held against the program: its commands, settings, snippets and CI."""
 
 import json
 import re
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec import to_builtins
 from threadbook.adapters.cli import COMMANDS, threadbook
 from threadbook.adapters.settings import CLAMPS, REASONS, Settings
@@ -45,14 +46,21 @@ def test_the_table_of_settings_is_the_programs():
     assert all(f"{low}-{high}" in REASONS[key] for key, (low, high) in CLAMPS.items())
 
 
-def test_the_snippet_runs_as_it_stands():
-    snippet = re.search(r"```python\n(.*?)```", README, re.S)[1]
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.S)
+PRINTED = (
+    r"6 sessions taught something; \S+ is the newest\n"
+    r"in: the memory folder was made from it\n"
+    r"8 threads were known then\n",
+    r"uses: \{'[0-9a-f-]{36}': 2\}\n",
+)
 
+
+@pytest.mark.parametrize(("snippet", "printed"), list(zip(SNIPPETS, PRINTED, strict=True)))
+def test_a_snippet_runs_as_it_stands(snippet, printed):
     ran = subprocess.run([sys.executable, "-c", snippet], capture_output=True, text=True)
 
-    assert ran.returncode == 0, ran.stderr
-    assert "6 sessions taught something" in ran.stdout
-    assert "in: the memory folder was made from it" in ran.stdout
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert re.fullmatch(printed, ran.stdout)
 
 
 def test_ci_runs_the_test_command_of_readme_and_nothing_else():

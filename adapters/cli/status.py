@@ -31,7 +31,10 @@ def command(context: Context) -> None:
         for pending in told["erasures_pending"]:
             say(f"erasure   pending: {pending}")
         if told["unknown_events"]:
-            say(f"unknown   {told['unknown_events']} events of a newer Threadbook")
+            say(
+                f"unknown   {told['unknown_events']} events of a newer Threadbook"
+                " or of another application"
+            )
         for key, setting in told["settings"].items():
             say(f"setting   {key} = {json.dumps(setting['value'])}   # {setting['reason']}")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...application.ports import Conflict
-from ...domain.events import STORE_STREAM
+from ...domain.events import STORE_STREAM, AnyEvent
 from ...projections.fold import Database
 from .base import LogStore
 from .sqlite import SqliteStore
@@ -118,6 +118,10 @@ class ForeignLog:
         """A function that says whether anybody has committed since it was last asked."""
         with self.store._watching() as changed:
             yield changed
+
+    def event(self, position: int, type_: str, data: str) -> AnyEvent | None:
+        """A row as the event of ours that it is, brought up to date where it is an old one."""
+        return self.store.codec.decode(position, type_, data)
 
     def close(self) -> None:
         self.store.close()

@@ -18,6 +18,8 @@ from threadbook.adapters.store.foreign import ForeignLog, open_log
 from threadbook.domain.events import ThreadPolluted
 from threadbook.projections.catalog import SYNCHRONOUS
 
+from tests.adapters.stores import dsn_beside
+
 
 class OnOurLog:
     """A bare log, without our first event and without the guard: nobody's but the test's."""
@@ -223,6 +225,54 @@ def test_a_users_projection_follows_their_application_on_our_file(tmp_path):
 
         runner.wait(recorded[-1].notification.id, timeout=10)
         assert runner.projection.view.count == 2
+
+
+class Seen(ours.ThreadbookTrackingRecorder):
+    """Where it has come to is in our file too."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.events = []
+
+
+class Seeing(Projection[Seen]):
+    def process_event(self, domain_event, tracking):
+        self.view.events.append(domain_event)
+        self.view.insert_tracking(tracking)
+
+
+@pytest.mark.usefixtures("database")
+def test_a_users_projection_follows_what_our_own_commands_decided(tmp_path):
+    home = tmp_path / "home"
+    env = {"PERSISTENCE_MODULE": ours.__name__, "THREADBOOK_HOME": str(home)}
+    env |= {"THREADBOOK_DATABASE": dsn} if (dsn := dsn_beside(home)) else {}
+    polluted = ThreadPolluted(at=1, thread_id="t1", cause="web", mode_before="enabled")
+    with ProjectionRunner(
+        application_class=ours.ThreadbookLog, projection_class=Seeing, view_class=Seen, env=env
+    ) as runner:
+        log = runner.app.factory.log
+        log.insert([("theirs", 1, "their.topic", "{}")])
+        with log.store.writing(actor="pipeline") as writing:
+            writing.append("thread:t1", polluted)
+
+        runner.wait(3, timeout=10)
+
+        opened, theirs, ours_again = runner.view.events
+        assert (opened.clock, theirs, ours_again) == ("real", None, polluted)
+    with ProjectionRunner(
+        application_class=ours.ThreadbookLog, projection_class=Seeing, view_class=Seen, env=env
+    ) as again:
+        assert again.view.max_tracking_id("ThreadbookLog") == 3
+
+
+def test_our_log_as_an_application_saves_nothing(tmp_path):
+    app = ours.ThreadbookLog(env={"THREADBOOK_HOME": str(tmp_path / "home")})
+
+    with pytest.raises(NotSupportedError, match="own commands"):
+        app.save(Counter())
+
+    assert app.recorder.max_notification_id() == 1
+    app.close()
 
 
 @dataclass
