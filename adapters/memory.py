@@ -98,14 +98,11 @@ class Memory:
             create=create,
             check=check,
         )
-        return cls(
-            folder,
-            store,
-            chosen,
-            clock=clock,
-            sample=sample,
-            from_cli=from_cli,
-        )
+        try:
+            return cls(folder, store, chosen, clock=clock, sample=sample, from_cli=from_cli)
+        except BaseException:
+            store.close()  # Nobody else could: the caller gets no `Memory`.
+            raise
 
     def close(self) -> None:
         self.store.close()
@@ -279,7 +276,7 @@ class Memory:
         """Let a forgotten thread be read again. Only a person at a terminal may."""
         from ..application import forget
 
-        forget.lift(self._around, thread, actor=self._actor(confirmed=confirmed))
+        forget.lift(self._around, self._named(thread), actor=self._actor(confirmed=confirmed))
 
     # Out, and the record itself.
 

@@ -11,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings
@@ -84,8 +86,6 @@ def surroundings(
 
 
 def policy(settings: Settings) -> Policy:
-    from msgspec.structs import replace
-
     # Codex looks at no more than its newest 5,000: behind them the older ones would wait for ever.
     limits = replace(settings.limits(), running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
     return Policy(
@@ -188,7 +188,8 @@ class LateConsolidator:
 def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:
     """One session file as it is read, for `inspect rollout`. Raises `RolloutError`.
 
-    The scope is the one it would have in `home`, which need not be there.
+    The scope is what the files say on this machine as `home` knows it, which need not be there; a
+    person's word in a memory, or a remote that a project has had, is not asked for.
     """
     from ..application.explain import moment
     from ..domain.redaction import redact

@@ -17,10 +17,10 @@ def command() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def rollout(context: Context, file: Path) -> None:
     """What Threadbook reads in a session file. Nothing is stored, and no home is needed."""
-    from ..settings import default_home
+    from ..memory import home_of
     from ..wiring import inspect_rollout
 
-    told = inspect_rollout(file, home=context.home or default_home(), now=context.now)
+    told = inspect_rollout(file, home=home_of(context.home), now=context.now)
 
     def lines() -> None:
         thread = told["thread"]

@@ -398,6 +398,16 @@ def test_inspect_needs_no_home(commands):
     assert told.json["thread"]["thread_id"] == A.id
 
 
+def test_inspect_says_the_scope_that_a_session_has_in_the_home(commands, monkeypatch):
+    monkeypatch.setenv("HOME", str(commands.home.path.parent))
+    tilde = f"~/{commands.home.path.name}"
+
+    told = commands.bare("--home", tilde, "inspect", "rollout", commands.home.file(A), "--json")
+
+    known = commands("scope", A.id, "--json").json
+    assert told.json["thread"]["scope"] == known["scope"]
+
+
 def test_a_home_keeps_to_one_kind_of_clock(commands):
     told = commands.bare("--home", commands.home.path, "status")
 

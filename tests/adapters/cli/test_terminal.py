@@ -84,7 +84,7 @@ def test_an_agent_with_a_terminal_is_not_asked_and_not_believed(commands, marker
 def test_a_person_forgets_and_lifts_and_the_next_run_reads_again(commands):
     forgot, _ = at_a_terminal(commands, "forget", "thread", A.id, typed="y\n")
     gone = commands.home.selected()
-    lifted, shown = at_a_terminal(commands, "forget", "thread", A.id, "--lift", typed="y\n")
+    lifted, shown = at_a_terminal(commands, "forget", "thread", A.id.upper(), "--lift", typed="y\n")
     commands("run", "--sessions", commands.home.sessions)
 
     assert (forgot, lifted) == (0, 0), shown
