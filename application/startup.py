@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..domain import eligibility, extraction
-from ..domain.events import extraction_stream
+from ..domain.events import NO_TOKENS, Tokens, extraction_stream
 from ..domain.selection import cutoff_at
-from ..projections import jobs, stage1_outputs, threads
+from ..projections import jobs, spend, stage1_outputs, threads
 from . import forget, ingest, phase1, phase2, retention, state
 from .ports import Failure, View, Writing
 from .reports import RunReport
@@ -80,6 +80,7 @@ def work(
     unusable: list[Failure],
 ) -> None:
     with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
+        began_at = tx.position
         report.pruned = prune(around, tx)
     report.stage1 = phase1.run(
         around,
@@ -95,8 +96,31 @@ def work(
     report.phase2 = phase2.run(
         around, run_id=report.run_id, waiting=report.waiting, unusable=unusable
     )
+    report.tokens = spent(around, run_id=report.run_id, after=began_at)
     # Last, so that with a history of 0 days what this run replaced goes at once.
     retention.expire(around, run_id=report.run_id)
+
+
+def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:
+    """What the run's calls cost, those that failed included, as its events have it."""
+    total = NO_TOKENS
+    with around.store.reading() as view:
+        for recorded in view.events(after=after):
+            if recorded.run_id == run_id and isinstance(recorded.event, spend.SpendEvent):
+                total = added(total, recorded.event.tokens)
+    return total
+
+
+def added(total: Tokens, more: Tokens) -> Tokens:
+    """Of several models the last that was called gives its name."""
+    return Tokens(
+        model=more.model if more.calls else total.model,
+        calls=total.calls + more.calls,
+        input=total.input + more.input,
+        cached=total.cached + more.cached,
+        output=total.output + more.output,
+        reasoning=total.reasoning + more.reasoning,
+    )
 
 
 def give_back(around: Surroundings, *, run_id: str) -> None:
