@@ -134,9 +134,11 @@ def claim(
 
 
 class Shut(Refused):
+    code = "shut"  # Counted under the gate's own name.
+
     def __init__(self, gate: eligibility.Gate) -> None:
         super().__init__(gate.why)
-        self.code = gate.name  # type: ignore[misc]
+        self.gate = gate.name
 
 
 def read(around: Surroundings, thread: threads.Row) -> Extracted | None:
@@ -212,7 +214,15 @@ def record(
         )
         tx.append(stream, nothing)
         if nothing.output_removed and scope is not None:
-            ask(tx, version, scope, thread_id, claimed.input_watermark, "no_output", now=now)
+            request(
+                tx,
+                version,
+                scope,
+                cause="no_output",
+                thread_id=thread_id,
+                watermark=claimed.input_watermark,
+                now=now,
+            )
         return False
     extraction.require_lease(job, token)
     owner = thread_stream(thread_id)
@@ -236,14 +246,16 @@ def record(
     )
     tx.append(stream, done)
     if scope is not None:
-        ask(tx, version, scope, thread_id, done.source_updated_at, "output", now=now)
+        request(
+            tx,
+            version,
+            scope,
+            cause="output",
+            thread_id=thread_id,
+            watermark=done.source_updated_at,
+            now=now,
+        )
     return True
-
-
-def ask(
-    tx: Writing, version: str, scope: str, thread_id: str, watermark: int, cause: str, *, now: int
-) -> None:
-    request(tx, version, scope, cause=cause, thread_id=thread_id, watermark=watermark, now=now)
 
 
 def run(
@@ -309,6 +321,8 @@ def claim_or_count(
                 again=again,
                 unfinished_mtime_ms=unfinished.get(row.thread_id),
             )
+        except Shut as shut:
+            why = shut.gate
         except Refused as refused:
             why = refused.code
         else:

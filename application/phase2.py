@@ -36,6 +36,7 @@ from .roots import (
     chosen_inputs,
     is_reworded,
     is_unchanged,
+    may_be_read,
     published,
     roots,
     snapshot,
@@ -338,7 +339,7 @@ def readings(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, int]:
     held = {}
     for each in inputs:
         for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version)):
-            if row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope):
+            if may_be_read(row, root):
                 held[each.thread_id] = row.source_updated_at
     return held
 
@@ -375,16 +376,18 @@ def fail(
         tx.append(consolidation_stream(root.memory_version, root.scope), failed)
 
 
-def give_back(tx: Writing, root: Root, token: str | None, *, reason: str, now: int) -> None:
+def give_back(
+    tx: Writing,
+    root: Root,
+    token: str | None,
+    *,
+    reason: consolidation.ReleaseReason,
+    now: int,
+) -> None:
     job = state.consolidation(tx, root.memory_version, root.scope)
     if token is None or job.status != "running" or job.ownership_token != token:
         return
-    released = consolidation.release(
-        job,
-        ownership_token=token,
-        reason=reason,  # type: ignore[arg-type]
-        now=now,
-    )
+    released = consolidation.release(job, ownership_token=token, reason=reason, now=now)
     tx.append(consolidation_stream(root.memory_version, root.scope), released)
 
 

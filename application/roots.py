@@ -109,9 +109,14 @@ def live(view: View, root: Root) -> list[stage1_outputs.Row]:
     found = []
     for each in snapshot(view, root):
         for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version)):
-            if row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope):
+            if may_be_read(row, root):
                 found.append(row)
     return found
+
+
+def may_be_read(row: stage1_outputs.Row, root: Root) -> bool:
+    """Whether a live output is enabled, and of this root."""
+    return row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope)
 
 
 def published(view: View, root: Root) -> dict[str, str]:

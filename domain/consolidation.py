@@ -37,6 +37,7 @@ RETRIES = 3
 RETRY_DELAY_S = 3600
 
 Status = Literal["none", "pending", "running", "done", "error"]
+ReleaseReason = Literal["stopped", "inputs_changed", "folder_edited", "forgotten"]
 Folded = ConsolidationEvent | StoreReset
 
 
@@ -128,7 +129,7 @@ def release(
     job: Consolidation,
     *,
     ownership_token: str,
-    reason: Literal["stopped", "inputs_changed", "folder_edited", "forgotten"],
+    reason: ReleaseReason,
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Phase2LeaseReleased:
