@@ -269,6 +269,28 @@ def test_a_run_says_what_its_calls_cost_those_that_failed_included(home):
     assert second.tokens == Tokens()
 
 
+def test_what_another_run_spends_meanwhile_is_that_runs_cost(home):
+    inner = []
+
+    class Billed(Telling):
+        def extract(self, header, items):
+            return replace(super().extract(header, items), tokens=cost(calls=2))
+
+    class Interrupted(Telling):
+        def extract(self, header, items):
+            if not inner:
+                with home.another() as other:
+                    inner.append(home.run_with(extractor=Billed(), memory=other))
+            return replace(super().extract(header, items), tokens=cost(calls=1))
+
+    home.write(A, B)
+
+    outer = home.run_with(extractor=Interrupted())
+
+    assert (outer.stage1.succeeded, outer.tokens) == (1, cost(calls=1))
+    assert (inner[0].stage1.succeeded, inner[0].tokens) == (1, cost(calls=2))
+
+
 def cost(**counts):
     return Tokens(model="gpt-6-luna", **counts)
 
