@@ -23,13 +23,17 @@ WAITING = {
     "age": "older than the age limit; `threadbook run --backfill` reads them",
     "idle": "still in use, or left only hours ago; a later run reads them",
     "running": "another run is reading them",
+    "cap": "as many as may be are being read; a later run reads them",
     "backoff": "they failed and are tried again later; `threadbook status` says when",
     "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
     "source_missing": "their file is not there; what is known of them stays",
     "phase1_running": "a folder is written when another run has read its last session",
     "cooldown": "a folder rests after its last consolidation",
     "inputs_changed": "a folder's sessions kept changing; the next run writes it",
+    "lease_lost": "a folder was taken over by another run, which writes it",
 }
+# What keeps a folder back, so that it is not up to date.
+FOLDERS_WAIT = {"phase1_running", "cooldown", "inputs_changed", "lease_lost", "backoff"}
 
 
 class HowMany(click.ParamType[int]):
@@ -161,15 +165,15 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     stage1 = report.stage1
     would = "would be " if report.dry_run else ""
     say(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
-    if stage1.claimed or report.dry_run:
+    if report.dry_run:
+        say(f"{stage1.claimed} would be read")
+    elif stage1.claimed:
         say(
-            f"{stage1.claimed} {would}read: {stage1.succeeded} taught something, "
+            f"{stage1.claimed} read: {stage1.succeeded} taught something, "
             f"{stage1.no_output} nothing, {stage1.failed} failed"
-            if not report.dry_run
-            else f"{stage1.claimed} would be read"
         )
-    for path in report.unreadable:
-        say(f"not read: {path}")
+    for why in report.unreadable:
+        say(f"not read: {why}")
     if report.skipped_lines:
         kinds = ", ".join(
             f"{count} x {kind}" for kind, count in sorted(report.skipped_lines.items())
@@ -192,7 +196,7 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         say(f"{left_out} left out for what they are; `threadbook explain ID` says why")
     if not report.sessions:
         say("no sessions here; `threadbook run --sample` shows what it does with some")
-    elif not report.phase2 and not report.dry_run:
+    elif not report.phase2 and not report.dry_run and not report.waiting.keys() & FOLDERS_WAIT:
         say("every memory folder is up to date")
     if sample:
         for root in report.phase2:

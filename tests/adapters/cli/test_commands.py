@@ -4,6 +4,8 @@ import json
 
 import pytest
 from threadbook.adapters.cli import COMMANDS
+from threadbook.adapters.cli.run import print_report
+from threadbook.application.reports import RunReport
 from threadbook.domain.events import MemoryModeSet, ThreadPolluted, ThreadRescoped
 
 from tests.adapters.cli.commands import A, B
@@ -111,6 +113,19 @@ def test_run_says_what_it_did_and_that_there_is_nothing_to_do(commands):
     assert "1 taught something" in first.out
     assert str(commands.home.root()) in first.out
     assert "every memory folder is up to date" in second.out
+
+
+def test_a_folder_that_waits_is_not_told_as_up_to_date(capsys, tmp_path):
+    waits = RunReport(run_id="r", sessions=1, waiting={"phase1_running": 1})
+    rests = RunReport(run_id="r", sessions=1, waiting={"idle": 1})
+
+    print_report(waits, tmp_path, sample=False)
+    first = capsys.readouterr().out
+    print_report(rests, tmp_path, sample=False)
+    second = capsys.readouterr().out
+
+    assert "up to date" not in first
+    assert "every memory folder is up to date" in second
 
 
 def test_run_without_sessions_shows_the_way(commands, tmp_path):
