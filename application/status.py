@@ -10,7 +10,7 @@ from . import state
 from .explain import clock, thread_lines
 from .folder import differing
 from .ports import View
-from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
+from .roots import Root, chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .surroundings import Surroundings
 
 KNOWN = {event.__struct_config__.tag for event in get_args(AnyEvent)}
@@ -37,7 +37,7 @@ def status(around: Surroundings, view: View) -> dict[str, Any]:
     }
 
 
-def root_status(around: Surroundings, view: View, root: Any, *, now: int) -> dict[str, Any]:
+def root_status(around: Surroundings, view: View, root: Root, *, now: int) -> dict[str, Any]:
     """A root and whether its folder is what it would be made from today."""
     job = state.consolidation(view, root.memory_version, root.scope)
     before = snapshot(view, root)
@@ -60,20 +60,31 @@ def root_status(around: Surroundings, view: View, root: Any, *, now: int) -> dic
 
 
 def stuck(view: View, *, now: int) -> list[str]:
-    """Every job that waits, with its age and what to do."""
+    """Every job that does not go on by itself just now, with its age and what to do."""
     found = []
     for job in view.rows(jobs, ()):
         what = f"{'thread' if job.kind == jobs.STAGE1 else 'phase 2 of'} {job.job_key}"
+        why = job.last_error or "its worker did not come back"
+        since = job.finished_at or job.started_at
+        ago = "" if since is None else f" {timedelta(seconds=now - since)} ago"
         if job.status == "running" and job.lease_until is not None and job.lease_until <= now:
             late = timedelta(seconds=now - job.lease_until)
             found.append(
                 f"{what}: its worker has not come back for {late}; the next run takes over"
             )
-        elif job.status == "error" and job.retry_at is None:
-            found.append(f"{what}: {job.last_error}; it is read again when the session goes on")
+        elif job.status in ("error", "pending") and is_closed(job):
+            found.append(
+                f"{what}: {why}{ago}, and no tries are left; it is read again when the session goes"
+                " on, or with `threadbook run --again`"
+            )
         elif job.status == "error":
-            found.append(f"{what}: {job.last_error}; tried again at {clock(job.retry_at)}")
+            found.append(f"{what}: {why}{ago}; tried again at {clock(job.retry_at)}")
     return found
+
+
+def is_closed(job: jobs.Row) -> bool:
+    """Phase 2 tries for ever, an hour apart; a session does not."""
+    return job.kind == jobs.STAGE1 and job.retry_remaining <= 0
 
 
 def folder_differences(around: Surroundings) -> list[str]:

@@ -309,7 +309,10 @@ def test_three_failures_close_a_session_until_it_goes_on_and_that_is_seen(home):
 
     assert closed.waiting == {"retry_exhausted": 1}
     assert len(failing.read) == 3
-    assert "no_json" in " ".join(stuck)
+    assert stuck == [
+        f"thread {A.id}: no_json 2:00:00 ago, and no tries are left; it is read again when the"
+        " session goes on, or with `threadbook run --again`"
+    ]
     assert (more.stage1.claimed, more.stage1.succeeded) == (1, 1)
 
 
