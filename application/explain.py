@@ -41,12 +41,11 @@ def explain(
     rank = None
     chosen = False
     if output is not None:
-        ranked, why = ranking_of(view, thread_id, scope, policy, now=int(now))
-        rank, chosen = ranked
+        rank, chosen, why = ranking_of(view, thread_id, scope, policy, now=int(now))
         gates.append(GateAnswer(name="rank", passed=chosen, why=why))
     read_by = selected_by(view, thread_id, version)
     job = view.rows(jobs, (jobs.STAGE1, thread_id, version))
-    taught_nothing = (
+    read_for_nothing = (
         bool(job)
         and job[0].outcome == "no_output"
         and is_read(view, thread, policy, extractor=extractor)
@@ -60,7 +59,7 @@ def explain(
         scope=thread.scope or None,
         selected=bool(read_by),
         verdict=verdict(
-            gates, read_by=read_by, scope=scope, chosen=chosen, taught_nothing=taught_nothing
+            gates, read_by=read_by, scope=scope, chosen=chosen, read_for_nothing=read_for_nothing
         ),
         gates=gates,
         rank=rank,
@@ -73,13 +72,14 @@ def explain(
 
 def ranking_of(
     view: View, thread_id: str, scope: str | None, policy: Policy, *, now: int
-) -> tuple[tuple[int | None, bool], str]:
+) -> tuple[int | None, bool, str]:
+    """Its rank, whether that is within the limit, and why."""
     if scope is None:
-        return (None, False), "its project is not known (quarantine); `threadbook scope` sets it"
+        return None, False, "its project is not known (quarantine); `threadbook scope` sets it"
     for entry in ranking(view, scope, policy, now=now).entries:
         if entry.output.thread_id == thread_id:
-            return (entry.rank, entry.chosen), entry.reason
-    return (None, False), "its memory mode keeps it out of the ranking"
+            return entry.rank, entry.chosen, entry.reason
+    return None, False, "its memory mode keeps it out of the ranking"
 
 
 def ranking(view: View, scope: str, policy: Policy, *, now: int) -> Ranking:
@@ -119,10 +119,10 @@ def verdict(
     read_by: Sequence[str],
     scope: str | None,
     chosen: bool,
-    taught_nothing: bool,
+    read_for_nothing: bool,
 ) -> str:
     shut = next((gate for gate in gates if not gate.passed), None)
-    if taught_nothing and (shut is None or shut.name in ("archived", "age", "idle")):
+    if read_for_nothing and (shut is None or shut.name in ("archived", "age", "idle")):
         return "out: it was read as it is, and taught nothing"
     if read_by and chosen and scope not in read_by:
         return f"in the folder of {read_by[0]}; the next run moves it to that of {scope}"
@@ -153,7 +153,11 @@ def waits(
     elif extraction.is_held(known, now=now):
         found.append(f"{known.worker_id} is reading it until {clock(known.lease_until)}")
     elif known.retry_remaining <= 0 and not advanced:
-        found.append(f"no tries are left ({known.last_error}); it is tried again when it goes on")
+        why = known.last_error or "its worker did not come back"
+        found.append(
+            f"no tries are left ({why}); it is tried again when it goes on, or with"
+            " `threadbook run --again`"
+        )
     elif known.retry_at is not None and known.retry_at > now and not advanced:
         found.append(f"it failed ({known.last_error}); tried again at {clock(known.retry_at)}")
     else:

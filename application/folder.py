@@ -1,6 +1,7 @@
 """Folder: whether a root's folder is still as it was rendered last.
 
-Apart from rendering, because `status` asks this of every root and must not load what writes one.
+A run asks before it claims, so that nothing is done where nothing differs; `replay --verify` asks
+to tell which files do.
 """
 
 from collections.abc import Mapping
