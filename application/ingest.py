@@ -23,9 +23,10 @@ from ..domain.redaction import redact, redact_names
 from ..domain.session import Header
 from ..projections import places, threads
 from . import state
-from .ports import Failure, View, Writing
+from .places import scope_of
+from .ports import Failure, Writing
 from .reports import IngestReport
-from .requests import request_root, request_where_selected
+from .requests import move, request_where_it_counts, request_where_selected
 from .surroundings import Surroundings
 
 Progress = Callable[[str, int, int], None] | None
@@ -123,8 +124,14 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
         tx.append(thread_stream(known.thread_id), *events)
     if any(isinstance(event, ThreadChanged) for event in events):
         follow_facts(around, tx, known, now=now)
-    if any(isinstance(event, ThreadPolluted | MemoryModeSet) for event in events):
-        request_where_selected(tx, known.thread_id, cause="memory_mode", now=now)
+    for event in events:
+        match event:
+            case ThreadPolluted():
+                request_where_selected(tx, known.thread_id, cause="polluted", now=now)
+            case MemoryModeSet():
+                request_where_it_counts(
+                    tx, around.policy, known.thread_id, cause="memory_mode", now=now
+                )
     linked = link(around, tx, sighting, now=now)
     return bool(events) or linked
 
@@ -171,28 +178,6 @@ def first_sight(
     )
 
 
-def scope_of(
-    around: Surroundings,
-    view: View,
-    thread_id: str,
-    *,
-    cwd: str | None,
-    repository_url: str | None,
-    root: str | None,
-    remote: str | None = None,
-) -> str:
-    linked = view.find(places, places.OF_ROOT, root=root) if root else []
-    return scope.scope_of(
-        thread_id=thread_id,
-        cwd=cwd,
-        repository_url=repository_url,
-        root=root,
-        remote=remote,
-        machine_id=around.machine_id,
-        linked={row.root: row.remote for row in linked[:1]},
-    )
-
-
 def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, now: int) -> None:
     """A thread whose facts have only now become known moves to where they put it.
 
@@ -214,9 +199,7 @@ def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, no
         return
     moved = thread.rescope(after, scope=derived(after), reason="facts", now=now)
     if moved is not None:
-        request_where_selected(tx, after.thread_id, cause="rescoped", now=now)
-        tx.append(thread_stream(after.thread_id), moved)
-        request_root(tx, around.policy, after.thread_id, cause="rescoped", now=now)
+        move(tx, around.policy, moved, now=now)
 
 
 def changes(
@@ -267,9 +250,7 @@ def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> 
         if isinstance(event, ProjectLinked):
             tx.append(place_stream(event.scope), event)
         else:
-            request_where_selected(tx, event.thread_id, cause="rescoped", now=now)
-            tx.append(thread_stream(event.thread_id), event)
-            request_root(tx, around.policy, event.thread_id, cause="rescoped", now=now)
+            move(tx, around.policy, event, now=now)
     return bool(events)
 
 

@@ -8,8 +8,7 @@ from ..domain.redaction import redact
 from ..domain.refusals import Refused
 from ..projections import citations, stage1_outputs
 from . import state
-from .ports import Writing
-from .requests import request_root, request_where_selected
+from .requests import move, request_where_it_counts, request_where_selected
 from .surroundings import Surroundings
 
 
@@ -44,7 +43,7 @@ def set_mode(around: Surroundings, thread_id: str, mode: str, *, actor: str) -> 
         if asked is None:
             return False
         tx.append(thread_stream(thread_id), asked)
-        request_where_it_counts(around, tx, thread_id, cause="memory_mode", now=now)
+        request_where_it_counts(tx, around.policy, thread_id, cause="memory_mode", now=now)
     return True
 
 
@@ -80,19 +79,8 @@ def set_scope(around: Surroundings, thread_id: str, wanted: str, *, actor: str) 
         asked = thread.rescope(state.thread(tx, thread_id), scope=wanted, reason="asked", now=now)
         if asked is None:
             return False
-        request_where_selected(tx, thread_id, cause="rescoped", now=now)
-        tx.append(thread_stream(thread_id), asked)
-        request_root(tx, around.policy, thread_id, cause="rescoped", now=now)
+        move(tx, around.policy, asked, now=now)
     return True
-
-
-def request_where_it_counts(
-    around: Surroundings, tx: Writing, thread_id: str, *, cause: str, now: int
-) -> None:
-    """The roots that read it, and the one that would read it from now on."""
-    asked = request_where_selected(tx, thread_id, cause=cause, now=now)
-    if not asked:
-        request_root(tx, around.policy, thread_id, cause=cause, now=now)
 
 
 def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str) -> int:

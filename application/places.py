@@ -17,15 +17,27 @@ def scope_of_place(around: Surroundings, view: View, path: str) -> str:
     """The scope that a session in this folder would have."""
     path = os.path.abspath(path)
     seen = around.look(path)
-    linked = {}
-    if seen.root:
-        rows = view.find(places, places.OF_ROOT, root=seen.root)
-        linked = {row.root: row.remote for row in rows[:1]}
+    return scope_of(around, view, "this folder", cwd=path, root=seen.root, remote=seen.remote)
+
+
+def scope_of(
+    around: Surroundings,
+    view: View,
+    thread_id: str,
+    *,
+    cwd: str | None,
+    repository_url: str | None = None,
+    root: str | None,
+    remote: str | None = None,
+) -> str:
+    """The scope that these facts give a thread, with what is known of the root's remote."""
+    linked = view.find(places, places.OF_ROOT, root=root) if root else []
     return scope.scope_of(
-        thread_id="this folder",
-        cwd=path,
-        root=seen.root,
-        remote=seen.remote,
+        thread_id=thread_id,
+        cwd=cwd,
+        repository_url=repository_url,
+        root=root,
+        remote=remote,
         machine_id=around.machine_id,
-        linked=linked,
+        linked={row.root: row.remote for row in linked[:1]},
     )

@@ -1,7 +1,7 @@
 """Asking phase 2 for a root again, in the transaction that changed what the root is made from."""
 
 from ..domain import consolidation
-from ..domain.events import consolidation_stream
+from ..domain.events import ThreadRescoped, consolidation_stream, thread_stream
 from ..domain.scope import has_root
 from ..projections import selection, stage1_outputs
 from . import state
@@ -60,6 +60,22 @@ def request_root(
                 now=now,
             )
     return scope
+
+
+def request_where_it_counts(
+    tx: Writing, policy: Policy, thread_id: str, *, cause: str, now: int
+) -> None:
+    """The roots that read the thread's output, or else the one that would from now on."""
+    if not request_where_selected(tx, thread_id, cause=cause, now=now):
+        request_root(tx, policy, thread_id, cause=cause, now=now)
+
+
+def move(tx: Writing, policy: Policy, moved: ThreadRescoped, *, now: int) -> None:
+    """Record that a thread has another scope: the root it leaves is asked for, and the one it
+    comes to."""
+    request_where_selected(tx, moved.thread_id, cause="rescoped", now=now)
+    tx.append(thread_stream(moved.thread_id), moved)
+    request_root(tx, policy, moved.thread_id, cause="rescoped", now=now)
 
 
 def root_of(scope: str, policy: Policy) -> str | None:
