@@ -77,6 +77,7 @@ def surroundings(
         consolidator=LateConsolidator(),
         policy=policy(settings),
         machine_id=machine_id,
+        home_dirs=home_dirs(),
         worker_id=workers.name(new_id()),
         is_alive=workers.is_alive,
         clock=clock or time.time,
@@ -130,6 +131,15 @@ def written_once(path: Path) -> str:
     finally:
         with suppress(OSError):  # It was not even made, or may not be touched any more.
             own.unlink()
+
+
+def home_dirs() -> tuple[str, ...]:
+    """The user's home folder, wherever it is: what was done in it belongs to no project."""
+    try:
+        own = Path.home()
+        return str(own), str(own.resolve())
+    except (OSError, RuntimeError):
+        return ()
 
 
 def look(cwd: str | None) -> Any:
@@ -206,6 +216,7 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
         root=seen.root,
         remote=seen.remote,
         machine_id=machine(home) if (home / "machine").exists() else "",
+        home_dirs=home_dirs(),
     )
     return {
         "thread": {

@@ -39,5 +39,6 @@ def scope_of(
         root=root,
         remote=remote,
         machine_id=around.machine_id,
+        home_dirs=around.home_dirs,
         linked={row.root: row.remote for row in linked[:1]},
     )

@@ -128,6 +128,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     consolidator: Consolidator
     policy: Policy
     machine_id: str
+    home_dirs: tuple[str, ...] = ()  # Whose own folders are no projects.
     worker_id: str
     is_alive: Callable[[str], bool]  # Whether the worker of that id may still be at work.
     clock: Clock

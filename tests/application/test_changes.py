@@ -325,6 +325,18 @@ def test_a_session_without_a_project_is_read_and_shown_to_nobody_until_it_has_on
     assert [root.scope for root in placed.phase2] == ["project:garden"]
 
 
+def test_work_in_the_users_own_folder_is_no_project_wherever_that_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "people" / "dana"))
+    home = Home(tmp_path)
+    lost = Session(number=3, cwd=str(tmp_path / "people" / "dana"))
+    home.write(lost)
+
+    home.run()
+
+    assert home.scope_of(lost) == f"quarantine:{lost.id}"
+    assert home.roots() == []
+
+
 def test_global_scope_reads_every_project_into_one_folder(tmp_path):
     home = Home(tmp_path, scope="global")
     home.write(A, B, C, Session(number=4, cwd=None))
