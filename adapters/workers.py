@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ..application.ports import Failure
+
 
 class Workers:
     def __init__(self, home: Path, machine_id: str) -> None:
@@ -24,9 +26,15 @@ class Workers:
     @contextmanager
     def at_work(self, worker_id: str) -> Iterator[None]:
         """Be seen as alive until the end of the block, however it ends."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / worker_id
-        descriptor = locked(path)
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = locked(path)
+        except OSError as error:
+            raise Failure(
+                f"{path} cannot be made ({error.strerror}), and without it another run could not"
+                " see that this one is at work; check the folder, or make room, and run it again"
+            ) from error
         try:
             for other in list(self.folder.iterdir()):
                 self.is_alive(other.name)  # Asking sweeps away what a killed worker left.
@@ -44,6 +52,8 @@ class Workers:
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
+        except PermissionError:
+            return True  # Another user's on this machine, and nobody can tell.
         try:
             # Shared, so that two who ask at once do not take each other for the worker.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

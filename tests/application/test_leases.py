@@ -11,6 +11,7 @@ from threadbook.adapters.workers import Workers
 from threadbook.application import phase1, phase2
 from threadbook.application.phase1 import ExtractionFailed
 from threadbook.application.phase2 import ConsolidationFailed
+from threadbook.application.ports import Failure
 from threadbook.application.roots import Root
 from threadbook.domain.events import (
     ArtifactsPublished,
@@ -401,6 +402,18 @@ def test_runs_of_one_object_follow_each_other(home):
     assert sorted(claims) == [A.id, B.id]
     assert len(home.events(Phase2Succeeded)) == 1
     assert home.selected() == {A.id, B.id}
+
+
+def test_a_run_that_others_could_not_see_says_so_and_does_nothing(home):
+    (home.path / "workers").write_text("a file")
+    home.write(A)
+    before = home.position
+
+    with pytest.raises(Failure, match="workers") as failed:
+        home.run()
+
+    assert "check the folder" in str(failed.value)
+    assert home.position == before
 
 
 def test_a_worker_is_alive_for_as_long_as_its_block_or_its_process(tmp_path):
