@@ -245,10 +245,15 @@ def stage1_state(
     if job is not None:
         if job.status == "running" and (job.lease_until or 0) > now:
             return "running"
-        done = job.last_success_watermark
         if job.status == "error":
             return "failed"
-        if done is not None and done >= watermark:
+        read = extraction.Extraction(
+            thread_id=row.thread_id,
+            memory_version=job.memory_version,
+            last_success_watermark=job.last_success_watermark,
+            extractor=job.extractor,
+        )
+        if extraction.is_up_to_date(read, watermark=watermark, extractor=extractor):
             return "succeeded" if job.outcome == "output" else "no_output"
     shut = eligibility.failed(eligibility.gates(thread, None, now=now, limits=policy.limits))
     if shut is None or shut.name == "idle":

@@ -156,7 +156,6 @@ class Earlier:
         self.around = around
         self.stream = consolidation_stream(root.memory_version, root.scope)
         self.digests: dict[str, set[str]] | None = None
-        self.renders = 0
 
     def was(self, path: str, content: bytes) -> bool:
         return digest(content) in self.load().get(path, ())
@@ -168,7 +167,6 @@ class Earlier:
                 for recorded in view.events(stream=self.stream):
                     match recorded.event:
                         case RootRendered(manifest_ref=ref):
-                            self.renders += 1
                             kept = view.body(ref)
                             for path, known in (manifest_of(kept) if kept else {}).items():
                                 self.digests.setdefault(path, set()).add(known)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.workers import Workers
 from threadbook.application import phase1, phase2
+from threadbook.application.explain import thread_lines
 from threadbook.application.phase1 import ExtractionFailed
 from threadbook.application.phase2 import ConsolidationFailed
 from threadbook.application.ports import Failure
@@ -235,6 +236,18 @@ def test_a_lease_that_was_lost_records_nothing_and_the_run_looks_again(home):
     tokens = [e.ownership_token for e in home.events(Phase2LeaseClaimed)]
     assert len(set(tokens)) == 3
     assert home.events(Phase2Succeeded)[0].ownership_token == tokens[-1]
+
+
+def test_what_offline_has_read_waits_for_a_model_and_says_so(home):
+    home.write(A)
+    home.run()
+    policy = home.memory._around.policy
+
+    with home.memory.store.reading() as view:
+        (offline,) = thread_lines(view, policy, extractor="offline", now=int(home.now))
+        (model,) = thread_lines(view, policy, extractor="gpt-6-luna", now=int(home.now))
+
+    assert (offline.stage1, model.stage1) == ("succeeded", "waiting")
 
 
 def test_a_failed_reading_waits_and_spends_a_try_and_leaves_the_rest_alone(home):
