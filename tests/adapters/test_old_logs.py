@@ -12,6 +12,7 @@ from threadbook.domain.events import AnyEvent
 from threadbook.projections.catalog import SYNCHRONOUS
 from threadbook.projections.fold import fold_all, read
 
+from tests.adapters.stores import append, open_store
 from tests.projections.specimens import tables
 
 LOGS = Path(__file__).resolve().parents[1] / "fixtures" / "logs"
@@ -60,6 +61,27 @@ def test_every_projection_folds_an_old_log_one_by_one_and_at_once(version):
         assert read(projection, (), db) == at_once[-1][projection]
         filled = any(rows[projection] for rows in at_once)
         assert filled or version != VERSIONS[-1], f"nothing was ever in {projection.NAME}"
+
+
+@pytest.mark.usefixtures("database")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_log_in_a_database_is_verified_rebuilt_and_gone_on_with(tmp_path, version):
+    store = open_store(tmp_path / "home")
+    old = lines(version)
+    with store._writing(actor="pipeline", run_id=None) as writing:
+        for line in old:  # As it was written: what a row did not have then is not in it.
+            after_ours = line["version"] + (line["stream"] == "store")
+            data = json.dumps(line["data"], ensure_ascii=False)
+            writing.record(line["stream"], after_ours, line["type"], data)
+
+    store.replay_rebuild()
+
+    found = store.verify()
+    assert (found.ok, found.checked, found.unknown) == (True, len(old) + 1, {})
+    assert found.quarantined == ()
+    append(store, thread_id="t2")
+    assert store.replay_verify() == []
+    store.close()
 
 
 @pytest.mark.parametrize("version", VERSIONS)
