@@ -3,9 +3,20 @@
 import os
 
 from ..domain import scope
+from ..domain.refusals import Refused
 from ..projections import places, threads
 from .ports import View
 from .surroundings import Surroundings
+
+
+class NeitherThreadNorFolder(Refused):
+    code = "unknown_thread"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"no thread {text} is known, and no folder of that name is here; `threadbook threads`"
+            " lists the threads, and a folder may be written with its whole path"
+        )
 
 
 def scope_of_thread(view: View, thread_id: str) -> str | None:
@@ -14,7 +25,10 @@ def scope_of_thread(view: View, thread_id: str) -> str | None:
 
 
 def scope_of_place(around: Surroundings, view: View, path: str) -> str:
-    """The scope that a session in this folder would have."""
+    """The scope that a session in this folder would have. A path may be that of a folder which is
+    not there any more; a bare name that is no folder here is a slip of an id."""
+    if os.sep not in path and not os.path.isdir(path):
+        raise NeitherThreadNorFolder(path)
     path = os.path.abspath(path)
     seen = around.look(path)
     return scope_of(around, view, "this folder", cwd=path, root=seen.root, remote=seen.remote)

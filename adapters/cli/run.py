@@ -179,6 +179,9 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             f"{count} x {kind}" for kind, count in sorted(report.skipped_lines.items())
         )
         say(f"lines passed over: {kinds} (`threadbook inspect rollout FILE` shows where)")
+    if report.pruned:
+        aged = "would age" if report.dry_run else "aged"
+        say(f"{report.pruned} outputs {aged} out: nothing has used them for `max_unused_days`")
     for root in report.phase2:
         changes = (
             f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"

@@ -294,6 +294,8 @@ def test_only_a_person_lifts(commands):
         ("explain", "nobody"),
         ("mode", "nobody", "enabled"),
         ("pollute", "nobody"),
+        ("scope", "019c0000-0000-7000-8000-00000000ffff"),
+        ("scope", ""),
         ("scope", A.id, "no scope at all"),
         ("scope", A.id, "user/../x"),
         ("scope", A.id, "user"),
