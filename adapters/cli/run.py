@@ -118,13 +118,14 @@ def no_home_made(context: Context, *, sample: bool) -> Iterator[None]:
 
 
 def is_new(home: Path) -> bool:
-    """Whether a run would begin a memory there. A head without its log is one that was lost."""
-    from ..store import FILE
+    """Whether a run would begin a memory there. A head without its log is one that was lost, and
+    keys are those of a memory that is elsewhere."""
     from ..store.head import NAME as HEAD
+    from ..store.sqlite import FILE, KEY_FILE
 
     if home.exists() and not home.is_dir():
         return False  # For the run to refuse.
-    return not any((home / name).exists() for name in (FILE, HEAD))
+    return not any((home / name).exists() for name in (FILE, KEY_FILE, HEAD))
 
 
 @contextmanager

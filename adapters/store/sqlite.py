@@ -78,7 +78,7 @@ class SqliteStore(LogStore):
         """Open the store in `home`, or make it there.
 
         `simulated` says that `clock` is not the machine's; a store keeps to the kind of clock it
-        began with. `check=False` opens a log that has been cut, for `verify` and `doctor` alone.
+        began with. `check=False` opens a log that has been cut, for `verify` alone.
         `announce=False` makes a log without our own first event, for other programs' events.
         """
         store = cls(home, projections=projections, clock=clock, codec=Codec(upcasts), wait_s=wait_s)

@@ -173,6 +173,18 @@ def test_a_dry_run_puts_nothing_into_a_folder_that_has_no_memory_yet(commands, t
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["letter.txt"]
 
 
+@pytest.mark.parametrize(("kept", "why"), [("head", "ends at position 0"), ("keys.sqlite", "DSN")])
+def test_a_dry_run_is_refused_where_the_run_would_be(commands, tmp_path, kept, why):
+    (tmp_path / "new").mkdir()
+    head = (commands.home.path / "head").read_bytes()
+    (tmp_path / "new" / kept).write_bytes(head)
+
+    told = commands.bare("run", "--dry-run", "--home", tmp_path / "new", "--sessions", tmp_path)
+
+    assert told.code == 3
+    assert why in told.line
+
+
 def test_a_dry_run_of_the_sample_makes_no_home_where_a_database_is_set(
     commands, tmp_path, monkeypatch
 ):
