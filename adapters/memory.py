@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
-from .settings import Settings, default_home, expanded, is_dsn, load, without_password
+from .settings import REASONS, Settings, default_home, expanded, is_dsn, load, without_password
 from .store import LogStore, StoreSealed, Verified
 from .workers import Workers
 
@@ -153,6 +153,7 @@ class Memory:
     # What is known.
 
     def threads(self) -> "list[ThreadLine]":
+        """Every session, newest first, and where it stands."""
         from ..application.explain import thread_lines
 
         with self.store.reading() as view:
@@ -187,11 +188,16 @@ class Memory:
     def log(
         self, *, stream: str | None = None, after: int = 0, limit: int | None = None
     ) -> "Iterator[Recorded]":
+        """The events in order, of one stream or all, behind position `after`, at most `limit`.
+
+        They are read as the iterator goes; one that is left half-way holds its moment open.
+        """
         with self.store.reading() as view:
             most = None if limit is None else min(limit, sys.maxsize)
             yield from islice(view.events(stream=stream, after=after), most)
 
     def status(self) -> dict[str, Any]:
+        """What is stored, stuck, spent and in force, ready for JSON."""
         from ..application.status import status
 
         with self.store.reading() as view:
@@ -208,7 +214,8 @@ class Memory:
             "settings": self._settings_told(),
         }
 
-    # What a person says.
+    # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
+    # says so, and is believed only there.
 
     def cited(self, ids: Iterable[str], session: str, turn: int) -> int:
         """Count a use of each thread, once a session and turn; how many uses were new."""
@@ -217,6 +224,7 @@ class Memory:
         return people.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
 
     def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
+        """`enabled` or `disabled`; False: it was that already. Enabling also lifts pollution."""
         from ..application import people
 
         return people.set_mode(
@@ -231,6 +239,10 @@ class Memory:
         detail: str | None = None,
         confirmed: bool = False,
     ) -> bool:
+        """Mark a thread as touched by outside text, until `set_mode` enables it; False: it was.
+
+        `cause` is a word for why (`web_search`), `detail` the server or tool.
+        """
         from ..application import people
 
         return people.pollute(
@@ -251,6 +263,7 @@ class Memory:
             return known or scope_of_place(self._around, view, what)
 
     def set_scope(self, thread_id: str, scope: str, *, confirmed: bool = False) -> bool:
+        """Move a thread to another `project:<name>`; False: it was there. A run does the rest."""
         from ..application import people
 
         return people.set_scope(
@@ -298,6 +311,7 @@ class Memory:
             return difference(old, new, self._around.policy)
 
     def verify(self) -> Verified:
+        """Hold every event against its hash. While that fails nothing more is written."""
         return self.store.verify()
 
     def replay_verify(self) -> list[str]:
@@ -364,8 +378,6 @@ class Memory:
         return cli_actor(confirmed=confirmed) if self._from_cli else "application"
 
     def _settings_told(self) -> dict[str, Any]:
-        from .settings import REASONS
-
         def told(value: Any) -> Any:
             return without_password(value) if is_dsn(value) else to_builtins(value)
 

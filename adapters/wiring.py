@@ -6,14 +6,15 @@ Nothing heavy is imported here before it is used: `status` opens a store, and no
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ..application.surroundings import Policy, Rollouts, Surroundings, Workspace
+from ..application.ports import Extracted, PhaseTwoOutput
+from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings
 from .store import LogStore, SqliteStore, StoreUnreadable
@@ -21,7 +22,7 @@ from .store.errors import explain_os
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from ..domain.session import AnyItem, Survey
+    from ..domain.session import AnyItem, Header, Survey
 
 OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its sessions waiting.
 
@@ -142,7 +143,7 @@ def home_dirs() -> tuple[str, ...]:
         return ()
 
 
-def look(cwd: str | None) -> Any:
+def look(cwd: str | None) -> Seen:
     from . import places
 
     return places.look(cwd)
@@ -180,7 +181,7 @@ class Transcripts(Rollouts):
 class LateExtractor:
     name = "offline"
 
-    def extract(self, header: Any, items: Any) -> Any:
+    def extract(self, header: "Header", items: "Iterable[AnyItem]") -> Extracted | None:
         from .offline import OfflineExtractor
 
         return OfflineExtractor().extract(header, items)
@@ -189,7 +190,9 @@ class LateExtractor:
 class LateConsolidator:
     name = "offline"
 
-    def consolidate(self, *, scope: Any, outputs: Any, published: Any) -> Any:
+    def consolidate(
+        self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]
+    ) -> dict[str, str]:
         from .offline import OfflineConsolidator
 
         return OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)

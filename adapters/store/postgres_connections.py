@@ -81,7 +81,7 @@ class Paged:
         return Rest(iter(cursor))
 
     def executemany(self, statement: str, values: Iterable[Any], /) -> Rows:
-        raise NotImplementedError("pages are for reading")
+        raise AssertionError("pages are for reading")
 
 
 class Rest:
