@@ -74,7 +74,8 @@ def main() -> None:
     """The console script."""
     try:
         code = ended()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # It is none where the caller has closed it.
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone (`| head`). That is no failure of ours.
         discard_output()

@@ -145,7 +145,7 @@ def stoppable() -> Iterator[None]:
 @contextmanager
 def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar on a terminal, nothing elsewhere. Called with (what, done, of)."""
-    if context.json or not sys.stderr.isatty():
+    if context.json or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

@@ -547,6 +547,20 @@ def test_an_output_that_cannot_be_written_is_told(commands):
     assert "No space left" in err
 
 
+@pytest.mark.parametrize("args", [["status"], ["run", "--sessions", "nothing"], ["explain", A.id]])
+def test_where_nothing_can_be_told_the_exit_code_still_is(commands, args):
+    def mute():
+        os.close(1)
+        os.close(2)
+
+    loud = commands.process(*args)
+    loud.communicate(timeout=60)
+    silent = commands.process(*args, preexec_fn=mute)
+    silent.communicate(timeout=60)
+
+    assert silent.returncode == loud.returncode
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_stopped_gives_its_leases_back_and_the_next_goes_on(commands, number):
     home = commands.home
