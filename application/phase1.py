@@ -7,7 +7,7 @@ loses the lease meanwhile records nothing. What the model sees and what it says 
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -292,8 +292,13 @@ def run(
             )
             thread = tx.rows(threads, (row.thread_id,))[0]
         if claimed is not None:
-            outcome = one(around, claimed, thread, run_id=run_id, backfill=backfill is not None)
-            setattr(report, outcome, getattr(report, outcome) + 1)
+            match one(around, claimed, thread, run_id=run_id, backfill=backfill is not None):
+                case "succeeded":
+                    report.succeeded += 1
+                case "no_output":
+                    report.no_output += 1
+                case "failed":
+                    report.failed += 1
     return report
 
 
@@ -341,8 +346,8 @@ def one(
     *,
     run_id: str,
     backfill: bool,
-) -> str:
-    """Read a claimed session to its end, whatever that is: the name of the count it adds to."""
+) -> Literal["succeeded", "no_output", "failed"]:
+    """Read a claimed session to its end, whatever that is."""
     stream = extraction_stream(claimed.memory_version, claimed.thread_id)
     try:
         found = read(around, thread)
