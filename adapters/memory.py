@@ -23,7 +23,7 @@ from .store import LogStore, StoreSealed, Verified
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from ..application.ports import Recorded, View
+    from ..application.ports import Progress, Recorded, View
     from ..application.reports import (
         Explanation,
         ForgetReport,
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
         RunReport,
         ThreadLine,
     )
-
-Progress = Callable[[str, int, int], None] | None
 
 
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
@@ -130,7 +128,7 @@ class Memory:
         backfill: int | None = None,
         again: bool = False,
         dry_run: bool = False,
-        progress: Progress = None,
+        progress: "Progress | None" = None,
     ) -> "RunReport":
         """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many.
         `again` reads once more what was read, and tries anew what failed."""

@@ -4,7 +4,7 @@ Surveying is slow and needs no lock; recording is quick and decides on what is s
 moment. So two runs may read the same file at once, and the thread is still registered once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from msgspec import UNSET, Struct, UnsetType
@@ -24,12 +24,11 @@ from ..domain.session import Header
 from ..projections import places, threads
 from . import state
 from .places import scope_of
-from .ports import Failure, Writing
+from .ports import Failure, Progress, Writing
 from .reports import IngestReport
 from .requests import move, request_where_it_counts, request_where_selected
 from .surroundings import Surroundings
 
-Progress = Callable[[str, int, int], None] | None
 BAD_LINE = "bad line"  # What is wrong with it is for `inspect rollout` to say.
 BATCH = 100  # Threads a transaction: others get the write lock in between.
 
@@ -46,7 +45,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
 
 
 def survey(
-    around: Surroundings, paths: Sequence[Path], *, progress: Progress = None
+    around: Surroundings, paths: Sequence[Path], *, progress: Progress | None = None
 ) -> tuple[list[Sighting], IngestReport]:
     """Every session under the paths, once: of two files with one id, the longer valid one."""
     report = IngestReport()

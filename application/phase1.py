@@ -5,7 +5,7 @@ loses the lease meanwhile records nothing. What the model sees and what it says 
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from ..domain.refusals import LeaseLost, Refused
 from ..domain.session import AnyItem, Header
 from ..projections import jobs, threads
 from . import state
-from .ports import Extracted, Failure, NoLongerASession, View, Writing
+from .ports import Extracted, Failure, NoLongerASession, Progress, View, Writing
 from .reports import Stage1Report
 from .requests import request, root_of
 from .surroundings import Surroundings
@@ -266,7 +266,7 @@ def run(
     again: bool = False,
     unfinished: Mapping[str, int],
     waiting: dict[str, int],
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Stage1Report:
     """Claim and read one session after the other."""
     report = Stage1Report()

@@ -11,6 +11,7 @@ from ..domain.events import AnyEvent, Event, Tokens
 from ..domain.session import AnyItem, Header
 
 Clock = Callable[[], float]  # Unix seconds.
+Progress = Callable[[str, int, int], None]  # Called with what is done, how many are, of how many.
 
 
 class Failure(Exception):

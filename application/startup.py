@@ -1,6 +1,6 @@
 """Startup: one whole run. Ingest, prune, phase 1, phase 2, in this order, every step an event."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,12 +9,10 @@ from ..domain.events import NO_TOKENS, Tokens, extraction_stream
 from ..domain.selection import cutoff_at
 from ..projections import jobs, spend, stage1_outputs, threads
 from . import forget, ingest, phase1, phase2, retention, state
-from .ports import Failure, View, Writing
+from .ports import Failure, Progress, View, Writing
 from .reports import RunReport
 from .roots import Root
 from .surroundings import FolderUnusable, Surroundings
-
-Progress = Callable[[str, int, int], None] | None
 
 
 class DryRun(Exception):
@@ -28,7 +26,7 @@ def run(
     backfill: int | None = None,
     again: bool = False,
     dry_run: bool = False,
-    progress: Progress = None,
+    progress: Progress | None = None,
 ) -> RunReport:
     """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N.
     `again` reads once more what has been read, and tries anew what failed."""
@@ -76,7 +74,7 @@ def work(
     backfill: int | None,
     again: bool,
     unfinished: Mapping[str, int],
-    progress: Progress,
+    progress: Progress | None,
     unusable: list[Failure],
 ) -> None:
     with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:

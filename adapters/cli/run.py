@@ -3,7 +3,7 @@
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ import msgspec
 from .common import Context, options, say
 
 if TYPE_CHECKING:
+    from ...application.ports import Progress
     from ...application.reports import RunReport
 
 ALL_OLDER = -1
@@ -143,15 +144,16 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def progress(context: Context) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on a terminal, nothing elsewhere. Called with (what, done, of)."""
+def progress(context: Context) -> "Iterator[Progress | None]":
+    """A bar on a terminal, nothing elsewhere."""
     if context.json or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
-    with Progress(console=Console(stderr=True), transient=True) as bars:
+    with Bars(console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
 
         def told(what: str, done: int, of: int) -> None:
