@@ -30,10 +30,10 @@ def roots(view: View, policy: Policy) -> list[Root]:
     """
     version = policy.memory_version
     known: list[str] = msgspec.json.decode(view.value(ROOTS, memory_version=version))
-    published = {row.scope for row in view.rows(artifacts, (version,)) if row.kind == "file"}
     today = [GLOBAL] if policy.scope == GLOBAL else [s for s in known if s != GLOBAL]
-    wanted = {scope for scope in today if has_root(scope)} | published
-    return [Root(memory_version=version, scope=scope) for scope in sorted(wanted)]
+    scopes = {scope for scope in today if has_root(scope)}
+    scopes |= {row.scope for row in view.rows(artifacts, (version,)) if row.kind == "file"}
+    return [Root(memory_version=version, scope=scope) for scope in sorted(scopes)]
 
 
 def chosen(view: View, root: Root, policy: Policy, *, now: int) -> list[stage1_outputs.Row]:
