@@ -13,7 +13,6 @@ the same person can of course write here too, which is what the digests of the l
 
 import errno
 import fcntl
-import hashlib
 import os
 import re
 import secrets
@@ -27,7 +26,7 @@ from typing import NamedTuple, Protocol
 
 from ..application.surroundings import FolderUnusable
 from ..domain.scope import folder_name
-from ..projections.folder import RAW_MEMORIES, SUMMARIES, is_content
+from ..projections.folder import SUMMARIES, digest, is_content, is_input
 from ..projections.workspace_diff import WORKSPACE_DIFF, Change
 
 TEXT_BYTES_MAX = 1024 * 1024
@@ -62,10 +61,6 @@ class Found(NamedTuple):
 
     files: dict[str, bytes]
     others: dict[str, str]
-
-
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 class Workspace:
@@ -305,13 +300,13 @@ class Workspace:
                 if text is not None and there == text.encode("utf-8", "surrogatepass"):
                     manifest[path] = digest(there)
                     continue
-                ours = there is None or digest(there) == previous.get(path) or _is_input(path)
+                ours = there is None or digest(there) == previous.get(path) or is_input(path)
                 if there is not None and not ours and on_edit:
                     on_edit(path, there)
                 if text is None:
                     self.remove(path)
                 else:
-                    manifest[path] = self.write(path, text, flushed=not _is_input(path))
+                    manifest[path] = self.write(path, text, flushed=not is_input(path))
             except WorkspaceError as error:
                 failure = failure or error  # Forgotten words may stand in the files behind it.
         if failure:
@@ -401,12 +396,8 @@ class Workspace:
                 os.close(folder)
 
 
-def _is_input(path: str) -> bool:
-    return path == RAW_MEMORIES or path.startswith(f"{SUMMARIES}/")
-
-
 def _rank(path: str) -> tuple[int, str]:
-    if _is_input(path):
+    if is_input(path):
         return 0, path
     return 2 if path == "memory_summary.md" else 1, path
 

@@ -16,7 +16,6 @@ from ..domain.events import (
 )
 from ..domain.refusals import UnknownThread
 from ..domain.selection import Ranking, cutoff_at
-from ..domain.thread import Thread
 from ..projections import jobs, stage1_outputs, threads
 from ..projections import selection as snapshots
 from . import state
@@ -48,7 +47,7 @@ def explain(
     read_for_nothing = (
         bool(job)
         and job[0].outcome == "no_output"
-        and is_read(view, thread, policy, extractor=extractor)
+        and state.is_read(view, version, thread, extractor=extractor)
     )
     if not thread.exists:  # Forgotten before it was ever seen: there is nothing else to ask.
         gates = gates[:1]
@@ -102,15 +101,6 @@ def selected_by(view: View, thread_id: str, version: str) -> list[str]:
     """The scopes whose folder was last made from the thread's output as it is."""
     rows = view.find(snapshots, snapshots.SELECTED, thread_id=thread_id)
     return [row.scope for row in rows if row.memory_version == version]
-
-
-def is_read(view: View, thread: Thread, policy: Policy, *, extractor: str) -> bool:
-    """Whether it was read as it is now."""
-    return extraction.is_up_to_date(
-        state.extraction(view, policy.memory_version, thread.thread_id),
-        watermark=extraction.watermark_of(thread.updated_at_ms),
-        extractor=extractor,
-    )
 
 
 def verdict(

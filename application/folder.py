@@ -7,8 +7,9 @@ to tell which files do.
 from collections.abc import Mapping
 
 from ..domain.events import ArtifactsPublished, RootRendered, consolidation_stream
+from ..projections.folder import digest
 from .ports import View
-from .roots import Root, digest, is_artifact, manifest, wanted
+from .roots import Root, is_artifact, manifest, wanted
 from .surroundings import Workspace
 
 

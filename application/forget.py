@@ -49,8 +49,9 @@ def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> 
         forgotten = thread.forget(known, reason=reason, now=now)
         report = ForgetReport(thread_id=thread_id, known=known.exists, already=forgotten is None)
         if forgotten is not None:
-            touched = [root for root in every_root(tx) if selected_since(tx, root, thread_id)]
-            refs = {ref: root for root in touched for ref in stored_since(tx, root, thread_id)}
+            found = {root: first_selected(tx, root, thread_id) for root in every_root(tx)}
+            touched = {root: first for root, first in found.items() if first is not None}
+            refs = [ref for root, first in touched.items() for ref in stored_since(tx, root, first)]
             tx.append(thread_stream(thread_id), forgotten)
             for root in touched:
                 publish_without(around, tx, root, thread_id, now=now)
@@ -127,10 +128,6 @@ def every_root(view: View) -> list[Root]:
     ]
 
 
-def selected_since(view: View, root: Root, thread_id: str) -> bool:
-    return first_selected(view, root, thread_id) is not None
-
-
 def first_selected(view: View, root: Root, thread_id: str) -> int | None:
     """The position from which on the root's texts may repeat the thread."""
     for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
@@ -141,11 +138,8 @@ def first_selected(view: View, root: Root, thread_id: str) -> int | None:
     return None
 
 
-def stored_since(view: View, root: Root, thread_id: str) -> list[str]:
+def stored_since(view: View, root: Root, first: int) -> list[str]:
     """The root's texts since it first read the thread: artifacts, edits and manifests."""
-    first = first_selected(view, root, thread_id)
-    if first is None:
-        return []
     refs: list[str] = []
     stream = consolidation_stream(root.memory_version, root.scope)
     for recorded in view.events(stream=stream, after=first):

@@ -71,10 +71,10 @@ def candidates(around: Surroundings, view: View, *, backfill: int | None) -> lis
 
 
 def is_read(around: Surroundings, view: View, row: threads.Row, *, again: bool = False) -> bool:
-    job = state.extraction(view, around.policy.memory_version, row.thread_id)
-    return extraction.is_up_to_date(
-        job,
-        watermark=extraction.watermark_of(row.updated_at_ms),
+    return state.is_read(
+        view,
+        around.policy.memory_version,
+        state.thread_of(row),
         extractor=around.extractor.name,
         again=again,
     )

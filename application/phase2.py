@@ -287,14 +287,16 @@ def publish(
     stream = consolidation_stream(root.memory_version, root.scope)
     job = state.consolidation(tx, root.memory_version, root.scope)
     consolidation.require_lease(job, token)
-    held = readings(tx, root, claimed.inputs)
+    held = still_held(tx, root, claimed.inputs)
     if held.keys() != {each.thread_id for each in claimed.inputs}:
         give_back(tx, root, token, reason="inputs_changed", now=now)
         return "inputs_changed"
     # This worker's clock may lag behind that of whoever read the sessions. A success that looked
     # older than what it was made from would count as made from something else.
-    now = max([now, *beginnings(tx, root, claimed.inputs)])
-    selected = selection.snapshot(claimed.inputs, held=held)
+    now = max([now, *(row.since for row in held.values())])
+    selected = selection.snapshot(
+        claimed.inputs, held={each: row.source_updated_at for each, row in held.items()}
+    )
     changed = dict(files) != dict(claimed.published)
     if changed:
         tx.append(stream, publication(around, tx, root, files, run_id=run_id, now=now))
@@ -334,23 +336,14 @@ def publication(
     )
 
 
-def readings(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, int]:
-    """source_updated_at of the inputs that are still live, enabled and of this root."""
-    held = {}
-    for each in inputs:
-        for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version)):
-            if may_be_read(row, root):
-                held[each.thread_id] = row.source_updated_at
-    return held
-
-
-def beginnings(view: View, root: Root, inputs: Sequence[Input]) -> list[int]:
-    """Since when each of the inputs' rows has been there."""
-    return [
-        row.since
+def still_held(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, stage1_outputs.Row]:
+    """By thread id, the outputs of the inputs that are still live, enabled and of this root."""
+    return {
+        each.thread_id: row
         for each in inputs
         for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version))
-    ]
+        if may_be_read(row, root)
+    }
 
 
 def fail(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..domain.events import AnyEvent, Event, Tokens
+from ..domain.events import NO_TOKENS, AnyEvent, Event, Tokens
 from ..domain.session import AnyItem, Header
 
 Clock = Callable[[], float]  # Unix seconds.
@@ -107,7 +107,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     prompt_digest: str | None = None
     suppressed: int = 0
     omitted: int = 0
-    tokens: Tokens = Tokens()
+    tokens: Tokens = NO_TOKENS
 
 
 class Extractor(Protocol):

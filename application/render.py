@@ -27,11 +27,11 @@ from ..domain.events import (
 from ..domain.redaction import redact
 from ..projections import artifacts
 from ..projections.artifacts import FORGET
+from ..projections.folder import digest
 from .ports import View, Writing
 from .roots import (
     Root,
     body,
-    digest,
     is_artifact,
     manifest,
     manifest_body,

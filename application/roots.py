@@ -1,6 +1,5 @@
 """A memory root: which outputs it would be made from, what it was made from, what it published."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -10,7 +9,7 @@ from ..domain.events import Input
 from ..domain.scope import has_root
 from ..domain.selection import cutoff_at
 from ..projections import artifacts, selection, stage1_outputs, threads
-from ..projections.folder import inputs
+from ..projections.folder import digest, inputs, is_input
 from ..projections.roots import ROOTS
 from .ports import PhaseTwoOutput, View
 from .surroundings import GLOBAL, Policy
@@ -166,10 +165,6 @@ def split(kept: str) -> tuple[str, str]:
     return path, text
 
 
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def is_reworded(view: View, root: Root, outputs: Sequence[PhaseTwoOutput]) -> bool:
     """Whether the inputs are not, byte for byte, what the folder was last rendered with."""
     last = manifest(view, root) or {}
@@ -181,4 +176,4 @@ def is_reworded(view: View, root: Root, outputs: Sequence[PhaseTwoOutput]) -> bo
 
 
 def is_artifact(path: str) -> bool:
-    return path != "raw_memories.md" and not path.startswith("rollout_summaries/")
+    return not is_input(path)

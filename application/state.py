@@ -5,7 +5,7 @@ import re
 from msgspec.structs import asdict
 
 from ..domain.consolidation import Consolidation
-from ..domain.extraction import Extraction
+from ..domain.extraction import Extraction, is_up_to_date, watermark_of
 from ..domain.refusals import SeveralThreads
 from ..domain.selection import Output
 from ..domain.thread import Thread
@@ -81,6 +81,18 @@ SAME_IN_EXTRACTION = tuple(
     for name in Extraction.__struct_fields__
     if name in jobs.Row.__struct_fields__ and name != "memory_version"
 )
+
+
+def is_read(
+    view: View, memory_version: str, thread: Thread, *, extractor: str, again: bool = False
+) -> bool:
+    """Whether a thread was read as it is now, by a reader as good. `again`: as if it was not."""
+    return is_up_to_date(
+        extraction(view, memory_version, thread.thread_id),
+        watermark=watermark_of(thread.updated_at_ms),
+        extractor=extractor,
+        again=again,
+    )
 
 
 def consolidation(view: View, memory_version: str, scope: str) -> Consolidation:

@@ -49,6 +49,16 @@ def is_content(name: str) -> bool:
     return not plain.startswith((".git", "git~", "._")) and plain != ".ds_store"
 
 
+def is_input(path: str) -> bool:
+    """Whether a file is made from the outputs; the others are artifacts."""
+    return path == RAW_MEMORIES or path.startswith(f"{SUMMARIES}/")
+
+
+def digest(content: bytes) -> str:
+    """What a manifest knows a file's bytes by."""
+    return hashlib.sha256(content).hexdigest()
+
+
 class Output(Protocol):
     """One selected output. `updated_at` is source_updated_at, in Unix seconds."""
 
