@@ -335,7 +335,14 @@ class MemoryShown(Event, frozen=True, kw_only=True, tag="read.shown"):
 class NoteAdded(Event, frozen=True, kw_only=True, tag="note.added"):
     scope: str
     body_ref: str
-    via: Literal["mcp", "cli", "file"]
+    via: Literal["mcp", "cli", "file", "import"]
+
+
+class NoteRemoved(Event, frozen=True, kw_only=True, tag="note.removed"):
+    """A note goes, and its words with it: asked for, reset, or replaced by a newer import."""
+
+    body_ref: str
+    reason: str
 
 
 class ProviderConsented(Event, frozen=True, kw_only=True, tag="store.provider_consented"):
@@ -406,7 +413,7 @@ ConsolidationEvent = (
     | RootRendered
     | FolderEdited
 )
-StoreEvent = NoteAdded | ProviderConsented | StoreOpened | StoreReset | BodiesErased
+StoreEvent = NoteAdded | NoteRemoved | ProviderConsented | StoreOpened | StoreReset | BodiesErased
 AnyEvent = (
     ThreadEvent | ExtractionEvent | ConsolidationEvent | MemoryShown | StoreEvent | ProjectLinked
 )

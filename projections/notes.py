@@ -1,19 +1,21 @@
 """notes: what a person or an agent asked to remember, beside what sessions taught.
 
-A note belongs to no memory version, so resetting one keeps the row; a note whose body was erased is
-a row without words.
+A note's body is its path in the folder, LF, and its text. It belongs to no memory version, so
+resetting one keeps the row; a note whose body was erased is a row without words.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, assert_never
 
 from msgspec import Struct
 
-from ..domain.events import NoteAdded
+from ..domain.events import NoteAdded, NoteRemoved
+
+NoteEvent = NoteAdded | NoteRemoved
 
 NAME = "notes"
 KEY = ("body_ref",)
-FOLLOWS = NoteAdded
+FOLLOWS = NoteEvent
 
 SCHEMA = (
     """
@@ -34,13 +36,19 @@ OF_SCOPE = "WHERE scope = :scope ORDER BY at, body_ref"
 class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     body_ref: str
     scope: str
-    via: Literal["mcp", "cli", "file"]
+    via: Literal["mcp", "cli", "file", "import"]
     at: int
 
 
-def place(event: NoteAdded) -> tuple[str, ...]:
+def place(event: NoteEvent) -> tuple[str, ...]:
     return (event.body_ref,)
 
 
-def evolve(rows: Sequence[Row], event: NoteAdded) -> Sequence[Row]:
-    return [Row(body_ref=event.body_ref, scope=event.scope, via=event.via, at=event.at)]
+def evolve(rows: Sequence[Row], event: NoteEvent) -> Sequence[Row]:
+    match event:
+        case NoteAdded():
+            return [Row(body_ref=event.body_ref, scope=event.scope, via=event.via, at=event.at)]
+        case NoteRemoved():
+            return []
+        case _:
+            assert_never(event)

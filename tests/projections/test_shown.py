@@ -5,6 +5,7 @@ from threadbook.domain.events import (
     Cited,
     MemoryShown,
     NoteAdded,
+    NoteRemoved,
     ProjectLinked,
     StoreReset,
     ThreadForgotten,
@@ -104,6 +105,12 @@ def test_a_reset_keeps_the_notes_because_they_belong_to_no_version():
     log = [plain(NoteAdded, body_ref="n", via="cli"), plain(StoreReset, keep_notes=False)]
 
     assert [row.body_ref for row in fold(notes, log)] == ["n"]
+
+
+def test_a_note_that_was_removed_has_no_row_and_the_others_stay():
+    log = [plain(NoteAdded, body_ref=ref, via="cli") for ref in ("a", "b")]
+
+    assert [row.body_ref for row in fold(notes, [*log, plain(NoteRemoved, body_ref="a")])] == ["b"]
 
 
 def test_the_notes_of_a_scope_come_in_the_order_they_were_made():
