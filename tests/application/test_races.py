@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import pytest
 from msgspec.structs import replace
@@ -17,18 +17,6 @@ from threadbook import Memory
 from threadbook.adapters.offline import OfflineExtractor
 from threadbook.application import phase1
 from threadbook.application.ports import Extracted
-from threadbook.domain.events import (
-    Phase2Failed,
-    Phase2LeaseClaimed,
-    Phase2LeaseReleased,
-    Phase2Succeeded,
-    Stage1Failed,
-    Stage1LeaseClaimed,
-    Stage1LeaseReleased,
-    Stage1Succeeded,
-    Stage1SucceededNoOutput,
-    ThreadForgotten,
-)
 from threadbook.projections import jobs, stage1_outputs
 
 from tests.application.homes import (
@@ -44,6 +32,7 @@ from tests.application.homes import (
     content,
     rfc,
 )
+from tests.application.leases import read_again, readings, walked
 from tests.application.planted import Planted, left_in, said
 from tests.application.processes import Process, cli
 from tests.postgres import schema_of, server
@@ -57,9 +46,6 @@ SESSIONS = [
     )
     for at, wish in enumerate(WISHES)
 ] + [Session(number=20, says=("what is the time?",))]
-
-STAGE1_ENDS = Stage1Succeeded | Stage1SucceededNoOutput | Stage1Failed | Stage1LeaseReleased
-PHASE2_ENDS = Phase2Succeeded | Phase2Failed | Phase2LeaseReleased
 
 
 class Place:
@@ -96,9 +82,9 @@ class Place:
         settings = {"database": self.dsn} if self.dsn else {}
         return Memory.open(self.home, clock=lambda: float(NOON), create=False, settings=settings)
 
-    def events(self):
+    def log(self):
         with self.open() as memory:
-            return [each.event for each in memory.log()]
+            return list(memory.log())
 
     def count(self, type_):
         """How many events of a type the log has."""
@@ -144,57 +130,14 @@ def ended_well(*processes):
             assert word not in each.said, each.said
 
 
-def walked(events):
-    """Hold each lease of the log against the one before: how many were taken over or lost."""
-    holders = {}
-    lost = 0
-    for event in events:
-        match event:
-            case Stage1LeaseClaimed():
-                job = "stage1", event.memory_version, event.thread_id
-            case Phase2LeaseClaimed():
-                job = "phase2", event.memory_version, event.scope
-            case (
-                Stage1Succeeded()
-                | Stage1SucceededNoOutput()
-                | Stage1Failed()
-                | Stage1LeaseReleased()
-            ):
-                job = "stage1", event.memory_version, event.thread_id
-            case Phase2Succeeded() | Phase2Failed() | Phase2LeaseReleased():
-                job = "phase2", event.memory_version, event.scope
-            case ThreadForgotten(thread_id=thread_id):
-                holders = {job: who for job, who in holders.items() if job[2] != thread_id}
-                continue
-            case _:
-                continue
-        if isinstance(event, Stage1LeaseClaimed | Phase2LeaseClaimed):
-            assert event.taken_over_from == holders.get(job), f"two at {job}"
-            lost += event.taken_over_from is not None
-            holders[job] = event.ownership_token
-        else:
-            assert holders.pop(job, None) == event.ownership_token, f"{event} had no lease"
-            lost += isinstance(event, Stage1LeaseReleased | Phase2LeaseReleased)
-    assert not holders, "a lease was left behind"
-    return lost
-
-
-def readings(events):
-    """How often each (session, watermark) was read to its end."""
-    return Counter(
-        (event.thread_id, event.input_watermark)
-        for event in events
-        if isinstance(event, Stage1Succeeded | Stage1SucceededNoOutput)
-    )
-
-
 def assert_complete(place, sessions, *, gone=()):
     """Everything was read once, every output is in its folder, and the log is sound."""
     assert (place.home / "threadbook.sqlite").exists() == (place.dsn is None)
-    events = place.events()
-    walked(events)
+    log = place.log()
+    walked(log)
+    assert read_again(log) == []
     expected = {(each.id, each.ended_at): 1 for each in sessions if each.id not in gone}
-    found = {key: count for key, count in readings(events).items() if key[0] not in gone}
+    found = {key: count for key, count in readings(log).items() if key[0] not in gone}
     assert found == expected
     with place.open() as memory:
         assert memory.verify().ok
@@ -272,7 +215,7 @@ def test_a_run_that_finds_its_root_leased_waits_and_then_brings_its_own_output_i
     ended_well(*others)
     assert home.selected() == {first.id, second.id}
     assert "use two spaces" in content(home.root())["MEMORY.md"]
-    assert walked([each.event for each in home.log()]) == 0
+    assert not walked(home.log())
 
 
 def test_a_root_whose_session_is_being_read_is_left_to_whoever_reads_it(home):
@@ -306,7 +249,7 @@ def test_who_reads_a_session_past_the_end_of_the_lease_records_nothing(home):
     report = home.run_with(extractor=Telling(**{SESSIONS[0].id: meanwhile}))
 
     assert (report.stage1.succeeded, report.stage1.failed) == (0, 1)
-    assert walked([each.event for each in home.log()]) == 1
+    assert walked(home.log()) == {"stage1 taken over": 1}
     assert left_in(home.path, "late\n", whole=True) == []
     assert "run make lint" in content(home.root())["MEMORY.md"]
 
@@ -341,7 +284,7 @@ def test_who_consolidates_past_the_end_of_the_lease_publishes_nothing(home):
 
     home.run_with(consolidator=Interrupting(meanwhile))
 
-    assert walked([each.event for each in home.log()]) == 1
+    assert walked(home.log()) == {"phase2 taken over": 1}
     assert home.types().count("phase2.artifacts_published") == 1
     assert home.selected() == {SESSIONS[0].id, SESSIONS[3].id}
 
@@ -450,8 +393,7 @@ def test_machines_that_run_at_once_on_one_database_read_every_session_once(tmp_p
             each.run()
         for each in (ann, ben):
             assert_complete(each, SESSIONS)
-        claims = Stage1LeaseClaimed | Phase2LeaseClaimed
-        assert not [e for e in ann.events() if isinstance(e, claims) and e.taken_over_from]
+        assert not [each for each in walked(ann.log()) if "taken over" in each]
         read = [json.loads(run.said)["stage1"]["succeeded"] for run in runs]
         shared += any((read[0], read[3])) and any((read[1], read[2]))
     assert shared, "the machines never met"
@@ -485,8 +427,7 @@ def test_after_a_kill_one_more_run_completes_everything(tmp_path, database, time
         killed += victim.ended() == -signal.SIGKILL
         ended_well(other)
         place.run()
-        events = place.events()
-        taken += walked(events)
+        taken += walked(place.log()).total()
         assert_complete(place, SESSIONS)
     assert killed >= times // 2, "they had ended before"
     assert taken, "no kill met a lease"
@@ -509,8 +450,7 @@ def test_a_run_that_is_told_to_stop_gives_its_leases_back(tmp_path, number):
             assert run.code == 1, run.said
             assert "Traceback" not in run.said
             assert "stopped; nothing was lost" in run.said
-        events = place.events()
-        released += walked(events)
+        released += walked(place.log()).total()
         with place.open() as memory, memory.store.reading() as view:
             assert not [job for job in view.rows(jobs, ()) if job.status == "running"]
         report = place.run()
@@ -610,7 +550,7 @@ def test_a_session_still_being_written_is_read_once_when_it_rests(home, words, c
     home.later(7 * HOUR_S).run_with(extractor=Telling(**{LIVE: remember}))
 
     assert heard(home) == lines(count)
-    assert list(readings(home.events(Stage1Succeeded)).values()) == [1]
+    assert list(readings(home.log()).values()) == [1]
 
 
 def test_a_session_that_is_read_while_it_is_written_is_read_to_its_end_and_no_state_twice(home):
@@ -629,6 +569,6 @@ def test_a_session_that_is_read_while_it_is_written_is_read_to_its_end_and_no_st
 
     home.run_with(extractor=Telling(**{LIVE: remember}))
 
-    assert set(readings(home.events(Stage1Succeeded)).values()) == {1}
+    assert set(readings(home.log()).values()) == {1}
     assert home.run_with(extractor=Telling(**{LIVE: remember})).stage1.claimed == 0
     assert heard(home) == lines(13)
