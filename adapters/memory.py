@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         RunReport,
         ThreadLine,
     )
+    from ..application.reset import ResetReport
 
 
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
@@ -209,6 +210,7 @@ class Memory:
             "head": None if head is None else f"{head.position} {head.chain.hex()}",
             **told,
             "erasures_pending": [str(each) for each in self.store.pending_erasures()],
+            "backups": [str(each) for each in self.store.backups()],
             "settings": self._settings_told(),
         }
 
@@ -288,6 +290,22 @@ class Memory:
         from ..application import forget
 
         forget.lift(self._around, self._named(thread), actor=self._actor(confirmed=confirmed))
+
+    def reset(
+        self, *, notes: bool = False, dry_run: bool = False, confirmed: bool = False
+    ) -> "ResetReport":
+        """Empty what was learned, at once; sessions stay known, and notes too unless `notes`.
+        `dry_run` only tells what would go."""
+        from ..application import reset
+
+        if dry_run:
+            return reset.plan(self._around, keep_notes=not notes)
+        report = reset.reset(
+            self._around, keep_notes=not notes, actor=self._actor(confirmed=confirmed)
+        )
+        pending = self.store.pending_erasures()
+        report.pending = str(pending[0]) if pending else None
+        return report
 
     # Out, and the record itself.
 

@@ -74,6 +74,7 @@ def surroundings(
         rollouts=Transcripts(),
         look=look,
         workspace=workspaces(home),
+        folders=folders(home),
         extractor=LateExtractor(),
         consolidator=LateConsolidator(),
         policy=policy(settings),
@@ -157,6 +158,20 @@ def workspaces(home: Path) -> Callable[[str, str], Workspace]:
         return OnDisk(home, memory_version, scope, git=git)
 
     return workspace
+
+
+def folders(home: Path) -> Callable[[str], list[str]]:
+    """A folder's name stands for its scope: a workspace of that name is the same folder."""
+
+    def named(memory_version: str) -> list[str]:
+        above = home / "memories" / memory_version
+        if not above.is_dir():
+            return []
+        return sorted(
+            {each.name.removesuffix(".edits") for each in above.iterdir() if each.is_dir()}
+        )
+
+    return named
 
 
 class Transcripts(Rollouts):

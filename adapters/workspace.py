@@ -272,6 +272,16 @@ class Workspace:
                 shutil.rmtree(self.edits_path)
         return len(edits)
 
+    def clear(self) -> int:
+        """Empty the folder, a person's own files and the baseline included, and what was set aside
+        beside it; how many files there were. The folder itself stays."""
+        if not self.path.exists() and not self.path.is_symlink():
+            return self.remove_edits()
+        self.prepare()
+        with _advised(self.path), self._root() as root:
+            count = _emptied(root)
+        return count + self.remove_edits()
+
     def render(
         self,
         wanted: Mapping[str, str],
@@ -470,6 +480,23 @@ def _swept(folder: int, prefix: str) -> Iterator[str]:
                 os.close(below)
         elif name.startswith(_TEMPORARY):
             os.unlink(name, dir_fd=folder)
+
+
+def _emptied(folder: int) -> int:
+    """Remove everything in a folder, of whatever kind and at every depth; how many files."""
+    count = 0
+    for name, seen in _listed(folder):
+        if stat.S_ISDIR(seen.st_mode):
+            below = os.open(name, _FOLDER, dir_fd=folder)
+            try:
+                count += _emptied(below)
+            finally:
+                os.close(below)
+            os.rmdir(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+            count += 1
+    return count
 
 
 def _content(folder: int, prefix: str) -> Iterator[tuple[str, str, int]]:

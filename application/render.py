@@ -22,6 +22,7 @@ from ..domain.events import (
     BodiesErased,
     FolderEdited,
     RootRendered,
+    StoreReset,
     consolidation_stream,
 )
 from ..domain.redaction import redact
@@ -66,11 +67,11 @@ def render(
         try:
             return attempt(around, root, workspace, run_id=run_id, actor=actor)
         except Overtaken:
-            continue  # What the forgetting left is rendered next, and replaces what we wrote.
+            continue  # What they have left is rendered next, and replaces what we wrote.
 
 
 class Overtaken(Exception):
-    """A forgetting has published meanwhile: what this render has read may hold what had to go."""
+    """A forgetting or a reset came meanwhile: what this render has read may hold what had to go."""
 
 
 def attempt(
@@ -93,9 +94,12 @@ def attempt(
         withdrawn = last.removed_ref if last else None
         left_over = withdrawn_paths(view, last)
         keep_edits = last is None and not forgotten_since(view, root, workspace.rendered_at())
+        emptied = last_reset(view, root.memory_version) > (workspace.rendered_at() or 0)
         record = Recorder(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
         )
+    if emptied:
+        workspace.clear()
     earlier = Earlier(around, root)
     moved = workspace.make_way({*files, *(previous or {}), *left_over})
     workspace.prepare()
@@ -179,9 +183,9 @@ class Earlier:
 
 
 class Recorder:
-    """What a render tells the log, as long as no forgetting has overtaken it.
+    """What a render tells the log, as long as no forgetting and no reset has overtaken it.
 
-    Others publish under the workspace's lock, which the render holds; a forgetting waits for
+    Others publish under the workspace's lock, which the render holds; those two wait for
     nobody. A text of a person's that was read before it may repeat what it has erased.
     """
 
@@ -207,6 +211,8 @@ class Recorder:
             for recorded in tx.events(stream=self.stream, after=self.read_at):
                 if isinstance(recorded.event, ArtifactsPublished):
                     raise Overtaken
+            if last_reset(tx, self.root.memory_version) > self.read_at:
+                raise Overtaken
             yield tx
 
     def edit(self, kept: str, *, deleted: bool) -> None:
@@ -284,6 +290,16 @@ def forgotten_since(view: View, root: Root, position: int | None) -> bool:
         isinstance(recorded.event, ArtifactsPublished) and recorded.event.consolidator == FORGET
         for recorded in view.events(stream=stream, after=position)
     )
+
+
+def last_reset(view: View, memory_version: str) -> int:
+    """The position of the version's newest reset; 0 before the first."""
+    position = 0
+    for recorded in view.events(stream=STORE_STREAM):
+        match recorded.event:
+            case StoreReset(memory_version=of) if of == memory_version:
+                position = recorded.position
+    return position
 
 
 def withdrawn_paths(view: View, last: ArtifactsPublished | None) -> list[str]:

@@ -8,7 +8,7 @@ from ..domain import eligibility, extraction
 from ..domain.events import NO_TOKENS, Tokens, extraction_stream
 from ..domain.selection import cutoff_at
 from ..projections import jobs, spend, stage1_outputs, threads
-from . import forget, ingest, phase1, phase2, retention, state
+from . import forget, ingest, phase1, phase2, reset, retention, state
 from .ports import Failure, Progress, View, Writing
 from .reports import RunReport
 from .roots import Root
@@ -35,6 +35,7 @@ def run(
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
         try:
+            reset.finish(around)
             forget.finish(around, actor="pipeline", run_id=report.run_id)
         except FolderUnusable as error:
             unusable.append(error)  # Told at the end: the other projects have their sessions, too.

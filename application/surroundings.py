@@ -108,6 +108,9 @@ class Workspace(Protocol):
 
     def remove_edits(self) -> int: ...
 
+    def clear(self) -> int:
+        """Empty the folder and what was set aside beside it; how many files there were."""
+
     def rendered_at(self) -> int | None:
         """The position that this folder was last rendered at, where that is known."""
 
@@ -124,6 +127,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     rollouts: Rollouts
     look: Callable[[str | None], Seen]
     workspace: Callable[[str, str], Workspace]
+    folders: Callable[[str], list[str]]  # The names of a version's folders that are on this disk.
     extractor: Extractor
     consolidator: Consolidator
     policy: Policy

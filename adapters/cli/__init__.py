@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "pollute": ("pollute", "Mark a session as touched by outside text."),
     "scope": ("scope", "Show or set which project a session belongs to."),
     "forget": ("forget", "Forget a session for good, its words included."),
+    "reset": ("reset", "Empty what was learned; sessions and notes stay."),
     "export": ("export", "Write the memory folders somewhere else."),
     "verify": ("verify", "Check that no event was changed, removed or swapped."),
     "replay": ("replay", "Rebuild everything from the events, now or as of a position."),
