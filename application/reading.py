@@ -1,0 +1,196 @@
+"""Reading: one memory root as a reader may see it; every read surface goes through here.
+
+The folder on this machine is read where it was rendered as of the root's newest publication, so
+that what a person changed in it counts; else, or where there is no folder, the log's own texts.
+Either way a reader sees the same paths, and nothing of what is withheld: from the commit on that
+takes a session out of memory, its summary is not there and no line is that only it supports.
+
+A `Reading` holds no transaction. Open one for each question; what it costs is one row each of what
+decides, and the files that are asked for.
+"""
+
+from collections.abc import Iterable
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from ..domain.events import MemoryShown, session_stream
+from ..domain.refusals import Refused
+from ..domain.scope import has_root
+from .places import scope_of
+from .ports import View
+from .roots import Root, wanted
+from .surroundings import GLOBAL, Surroundings
+
+Kind = Literal["file", "directory", "link", "other"]
+
+
+class Unreadable(Refused):
+    """What cannot be read, in words that a model can act on."""
+
+    code = "unreadable"
+
+
+class InvalidPath(Unreadable):
+    code = "invalid_path"
+
+
+class NotFound(Unreadable):
+    code = "not_found"
+
+
+class NotFile(Unreadable):
+    code = "not_file"
+
+
+class NotText(Unreadable):
+    code = "not_text"
+
+
+class TooBig(Unreadable):
+    code = "too_big"
+
+
+class AmbiguousScope(Refused):
+    code = "ambiguous_scope"
+
+    def __init__(self, cwd: str) -> None:
+        super().__init__(
+            f"{cwd} belongs to no project (a home folder, or the root of a disk), so no memory is"
+            " read there; work in the project's own folder, or name it with --cwd"
+        )
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    path: str
+    kind: Literal["file", "directory"]
+
+
+class Files(Protocol):
+    """What a root holds, by checked root-relative path; `""` is the root."""
+
+    def kind(self, path: str) -> Kind | None: ...
+
+    def names(self, path: str) -> Iterable[tuple[str, Kind]]:
+        """Of one folder; hidden names are not among them."""
+
+    def text(self, path: str) -> str: ...
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """One memory root at one moment, as a reader may see it."""
+
+    root: Root
+    position: int  # Of the log, when this was opened.
+    rendered_position: int | None  # Which success it shows: the last one at or before it.
+    files: Files
+
+    def kind(self, path: str) -> Kind | None:
+        """Of a root-relative path; `""` is the root, None is nothing. Raises `InvalidPath` for a
+        link or a file on the way."""
+        return self.files.kind(path)
+
+    def entries(self, path: str) -> list[Entry]:
+        """One level, in byte order of the names. Links and special files are not among them."""
+        prefix = f"{path}/" if path else ""
+        found = [
+            Entry(path=f"{prefix}{name}", kind=kind)
+            for name, kind in self.files.names(path)
+            if kind == "file" or kind == "directory"
+        ]
+        return sorted(found, key=lambda each: each.path.encode("utf-8", "surrogatepass"))
+
+    def text(self, path: str) -> str:
+        """A whole file. Raises `NotFound`, `NotFile`, `NotText`, `TooBig`, `InvalidPath`."""
+        return self.files.text(path)
+
+    def threads_in(self, path: str) -> tuple[str, ...]:
+        """The threads that somebody has been given who has read the file."""
+        return ()
+
+
+class Texts:
+    """The texts of the log, as the folder would have them."""
+
+    def __init__(self, texts: dict[str, str]) -> None:
+        self.texts = texts
+        self.folders: dict[str, dict[str, Kind]] = {"": {}}
+        for path in texts:
+            parent, _, name = path.rpartition("/")
+            self.folders.setdefault(parent, {})[name] = "file"
+            while parent:
+                above, _, name = parent.rpartition("/")
+                self.folders.setdefault(above, {})[name] = "directory"
+                parent = above
+
+    def kind(self, path: str) -> Kind | None:
+        if path in self.folders:
+            return "directory"
+        above = path
+        while above:
+            above = above.rpartition("/")[0]
+            if above in self.texts:
+                raise InvalidPath(f"{above} is a file, no folder; list the folder above it")
+        return "file" if path in self.texts else None
+
+    def names(self, path: str) -> Iterable[tuple[str, Kind]]:
+        return self.folders.get(path, {}).items()
+
+    def text(self, path: str) -> str:
+        if self.kind(path) == "directory":
+            raise NotFile(f"{path or 'the root'} is a folder; list it, and read a file of it")
+        if path not in self.texts:
+            raise NotFound(f"there is no {path}; list shows what there is")
+        return self.texts[path]
+
+
+def scope_to_read(around: Surroundings, view: View, cwd: str) -> str:
+    """The scope whose memory a session in `cwd` may read; raises `AmbiguousScope`."""
+    if around.policy.scope == GLOBAL:
+        return GLOBAL
+    seen = around.look(cwd)
+    scope = scope_of(around, view, "a session", cwd=cwd, root=seen.root, remote=seen.remote)
+    if not has_root(scope):
+        raise AmbiguousScope(cwd)
+    return scope
+
+
+def open_reading(around: Surroundings, view: View, scope: str) -> Reading:
+    """What a reader of this scope may see now."""
+    root = Root(memory_version=around.policy.memory_version, scope=scope)
+    return Reading(
+        root=root,
+        position=view.position,
+        rendered_position=view.position,
+        files=Texts(wanted(view, root)),
+    )
+
+
+def shown(
+    around: Surroundings,
+    reading: Reading,
+    *,
+    session: str | None,
+    via: Literal["context", "read", "search"],
+    thread_ids: Iterable[str] = (),
+    omitted: int = 0,
+    tokens: int = 0,
+    actor: str = "application",
+) -> bool:
+    """Record what a session was shown; False where no session is known, and nothing is recorded."""
+    if not session:
+        return False
+    event = MemoryShown(
+        at=around.now(),
+        session_id=session,
+        via=via,
+        memory_version=reading.root.memory_version,
+        scope=reading.root.scope,
+        rendered_position=reading.rendered_position,
+        thread_ids=tuple(dict.fromkeys(thread_ids)),
+        omitted=omitted,
+        tokens=tokens,
+    )
+    with around.store.writing(actor=actor) as tx:
+        tx.append(session_stream(session), event)
+    return True
