@@ -1,0 +1,42 @@
+"""Truncation: a text cut to a budget of tokens, as Codex cuts it.
+
+A token is estimated at four bytes of UTF-8. What is over the budget loses its middle: the beginning
+and the end stay, each about half, on whole characters, with one mark between them that says how
+much is missing. The mark is not counted, so a cut text may be longer than its budget by the mark.
+"""
+
+BYTES_A_TOKEN = 4
+
+
+def tokens_of(text: str) -> int:
+    """
+    >>> tokens_of(""), tokens_of("four"), tokens_of("fünf")
+    (0, 1, 2)
+    """
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+
+
+def cut_middle(text: str, *, tokens: int) -> str:
+    """
+    >>> cut_middle("abcdefgh", tokens=1), cut_middle("abcd", tokens=1)
+    ('ab…1 tokens truncated…gh', 'abcd')
+    """
+    content = text.encode("utf-8", "surrogatepass")
+    budget = tokens * BYTES_A_TOKEN
+    if len(content) <= budget:
+        return text
+    left = budget // 2
+    start = character_at(content, left)
+    end = character_at(content, len(content) - (budget - left), up=True)
+    missing = -(-(len(content) - budget) // BYTES_A_TOKEN)
+    head, tail = (
+        part.decode("utf-8", "surrogatepass") for part in (content[:start], content[end:])
+    )
+    return f"{head}…{missing} tokens truncated…{tail}"
+
+
+def character_at(content: bytes, offset: int, *, up: bool = False) -> int:
+    """The nearest offset, not above it or with `up` not below it, where a character begins."""
+    while 0 < offset < len(content) and content[offset] & 0xC0 == 0x80:
+        offset += 1 if up else -1
+    return offset
