@@ -34,7 +34,7 @@ class Codec:
 
     def __init__(self, upcasts: Mapping[str, Upcast] | None = None) -> None:
         self._encode = msgspec.json.Encoder().encode
-        self._upcasts = dict(upcasts or {})
+        self.upcasts = dict(upcasts or {})
         self.decoders: dict[str, Callable[[str], Event]] = {
             tag_of(event): self._decoder(event) for event in get_args(AnyEvent)
         }
@@ -55,7 +55,7 @@ class Codec:
             raise RowUndecodable(position, type_, str(error)) from error
 
     def _decoder(self, event: type[Event]) -> Callable[[str], Event]:
-        upcast = self._upcasts.get(tag_of(event))
+        upcast = self.upcasts.get(tag_of(event))
         if upcast is None:
             return msgspec.json.Decoder(event).decode
         return lambda data: msgspec.convert(upcast(msgspec.json.decode(data, type=dict)), event)
