@@ -115,11 +115,13 @@ def test_half_of_an_excerpt_is_the_findings_own_however_much_is_around_it():
 
 
 def test_what_is_too_much_context_is_left_out_by_whole_lines_and_nearest_stay():
-    text = "far\n" + "w" * 9_000 + "\nneedle\n" + "v" * 6_990 + "\n" + "u" * 9_000
+    def of(size):
+        text = "far\n" + "w" * 9_000 + "\nneedle\n" + "v" * size + "\n" + "u" * 9_000
+        return shown(text, "needle", context_lines=9)
 
-    excerpt = shown(text, "needle", context_lines=9)
-
-    assert excerpt == (1, "w" * 9_000 + "\nneedle\n" + "v" * 6_990, True)
+    assert of(6_992) == (1, "w" * 9_000 + "\nneedle\n" + "v" * 6_992, True)
+    assert len(of(6_992).content) == EXCERPT_BYTES_MAX
+    assert of(6_993) == (0, "far\n" + "w" * 9_000 + "\nneedle", True)
 
 
 LINES = st.lists(st.text(alphabet="aAbB -", max_size=6), max_size=14)
