@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("export", "Write the memory folders somewhere else."),
     "verify": ("verify", "Check that no event was changed, removed or swapped."),
     "replay": ("replay", "Rebuild everything from the events, now or as of a position."),
-    "inspect": ("inspect", "Look at one session file as Threadbook reads it."),
+    "inspect": ("inspect", "Look at one session file, or one reply, as Threadbook reads it."),
 }
 
 

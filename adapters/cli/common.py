@@ -39,6 +39,15 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(harmless(text), err=err, nl=nl)
 
 
+def standard_input() -> str:
+    """All of it, as text whatever it holds, its line ends as they are."""
+    if sys.stdin is None:  # The caller has closed it.
+        return ""
+    if sys.stdin.isatty():
+        say("reading from the terminal; end with Ctrl-D on a line of its own", err=True)
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
+
+
 def say_json(answer: Any, *, indent: int | None = 2) -> None:
     say(json.dumps(answer, ensure_ascii=False, indent=indent))
 

@@ -1,15 +1,15 @@
-"""`threadbook inspect rollout`: one session file as Threadbook reads it."""
+"""`threadbook inspect`: one session file, or one reply, as Threadbook reads it."""
 
 from pathlib import Path
 
 import click
 
-from .common import Context, options, say
+from .common import Context, options, say, say_json, standard_input
 
 
 @click.group(name="inspect")
 def command() -> None:
-    """Look at one session file as Threadbook reads it."""
+    """Look at one session file, or one reply, as Threadbook reads it."""
 
 
 @command.command(name="rollout")
@@ -39,3 +39,22 @@ def rollout(context: Context, file: Path) -> None:
             say(f"  touched by outside text: {', '.join(told['polluting'])}")
 
     context.show(told, lines)
+
+
+@command.command(name="citations")
+@options
+def citations(context: Context) -> None:
+    """What a reply on standard input shows, and what it cites, as JSON. Nothing is counted."""
+    from msgspec import to_builtins
+
+    from ...domain.citation import parse
+
+    cited = parse(standard_input())
+    say_json(
+        {
+            "visible": cited.visible,
+            "entries": to_builtins(cited.entries),
+            "ids_raw": list(cited.ids_raw),
+            "usage_ids": list(cited.usage_ids),
+        }
+    )
