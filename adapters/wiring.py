@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ..application.ports import Extracted, PhaseTwoOutput
-from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Workspace
+from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Tree, Workspace
 from ..projections.catalog import SYNCHRONOUS
-from .settings import Settings
+from .settings import Settings, restriction
 from .store import LogStore, SqliteStore, StoreUnreadable
 from .store.errors import explain_os
 from .workers import Workers
@@ -73,7 +73,9 @@ def surroundings(
         store=store,
         rollouts=Transcripts(),
         look=look,
+        restriction=lambda seen: restriction(seen.files),
         workspace=workspaces(home),
+        tree=trees(home),
         folders=folders(home),
         extractor=LateExtractor(),
         consolidator=LateConsolidator(),
@@ -172,6 +174,15 @@ def folders(home: Path) -> Callable[[str], list[str]]:
         )
 
     return named
+
+
+def trees(home: Path) -> Callable[[str, str], Tree]:
+    def tree(memory_version: str, scope: str) -> Tree:
+        from .workspace.tree import Tree as OnDisk
+
+        return OnDisk(home, memory_version, scope)
+
+    return tree
 
 
 class Transcripts(Rollouts):

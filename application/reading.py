@@ -10,7 +10,7 @@ decides, and the files that are asked for.
 """
 
 from collections.abc import Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from msgspec import Struct
 
@@ -20,9 +20,7 @@ from ..domain.scope import has_root
 from .places import scope_of
 from .ports import View
 from .roots import Root, wanted
-from .surroundings import GLOBAL, Surroundings
-
-Kind = Literal["file", "directory", "link", "other"]
+from .surroundings import GLOBAL, Files, Kind, Surroundings
 
 
 class Unreadable(Refused):
@@ -64,17 +62,6 @@ class AmbiguousScope(Refused):
 class Entry(Struct, frozen=True, kw_only=True):
     path: str
     kind: Literal["file", "directory"]
-
-
-class Files(Protocol):
-    """What a root holds, by checked root-relative path; `""` is the root."""
-
-    def kind(self, path: str) -> Kind | None: ...
-
-    def names(self, path: str) -> Iterable[tuple[str, Kind]]:
-        """Of one folder; hidden names are not among them."""
-
-    def text(self, path: str) -> str: ...
 
 
 class Reading(Struct, frozen=True, kw_only=True):

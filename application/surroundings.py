@@ -1,6 +1,6 @@
 """What a use case finds around it: a store, files, models, a clock, and the user's policy."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal, Protocol
@@ -25,11 +25,29 @@ class Policy(Struct, frozen=True, kw_only=True):
     history_days: int = 30
 
 
+class ProjectFile(Struct, frozen=True, kw_only=True):
+    """A project's own settings. `text` is None where it is there and cannot be read."""
+
+    path: str
+    text: str | None
+
+
 class Seen(Struct, frozen=True, kw_only=True):
-    """What was on disk where a session worked: the project's root and its remote, if any."""
+    """What was on disk where a session worked: the project's root and its remote, if any, and the
+    project files from there up to the repository's root."""
 
     root: str | None = None
     remote: str | None = None
+    files: tuple[ProjectFile, ...] = ()
+
+
+class Restriction(Struct, frozen=True, kw_only=True):
+    """What a project's files take away. They give nothing, so several of them all hold."""
+
+    generate_memories: bool = True
+    use_memories: bool = True
+    disable_on_external_context: bool = False
+    sources: tuple[str, ...] | None = None
 
 
 class Rollouts(Protocol):
@@ -122,11 +140,37 @@ class Workspace(Protocol):
     def reset_baseline(self, now: float) -> None: ...
 
 
+Kind = Literal["file", "directory", "link", "other"]
+
+
+class Files(Protocol):
+    """What a memory root holds, by root-relative path; `""` is the root. Hidden is not there.
+
+    What cannot be read is an `Unreadable`.
+    """
+
+    def kind(self, path: str) -> Kind | None: ...
+
+    def names(self, path: str) -> Iterable[tuple[str, Kind]]:
+        """What lies in one folder."""
+
+    def text(self, path: str) -> str: ...
+
+
+class Tree(Files, Protocol):
+    """One memory root on disk, for whoever only reads."""
+
+    def rendered_at(self) -> int | None:
+        """The position that the folder was last rendered at, where that is known."""
+
+
 class Surroundings(Struct, frozen=True, kw_only=True):
     store: Store
     rollouts: Rollouts
     look: Callable[[str | None], Seen]
+    restriction: Callable[[Seen], Restriction]  # `Failure` for a file that cannot be used.
     workspace: Callable[[str, str], Workspace]
+    tree: Callable[[str, str], Tree]
     folders: Callable[[str], list[str]]  # The names of a version's folders that are on this disk.
     extractor: Extractor
     consolidator: Consolidator

@@ -1,4 +1,4 @@
-"""workspace: one memory root on disk, of one version and one scope.
+"""workspace: one memory root on disk, of one version and one scope. `tree` is for who only reads.
 
 Promises. Nothing is read or written outside the folder, whoever swaps folders for links meanwhile:
 each step below the root opens one name relative to the folder before it and follows no link. A
@@ -14,9 +14,6 @@ the same person can of course write here too, which is what the digests of the l
 import errno
 import fcntl
 import os
-import re
-import secrets
-import shutil
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -24,28 +21,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ..application.surroundings import FolderUnusable
-from ..domain.scope import folder_name
-from ..projections.folder import SUMMARIES, digest, is_content, is_input
-from ..projections.workspace_diff import WORKSPACE_DIFF, Change
+from ...projections.folder import SUMMARIES, digest, is_content, is_input
+from ...projections.workspace_diff import WORKSPACE_DIFF, Change
+from .tree import (
+    FOLDER,
+    NAME_BYTES_MAX,
+    TEXT_BYTES_MAX,
+    Place,
+    WorkspaceError,
+    advice,
+    advised,
+    checked,
+    listed,
+    opened,
+    step,
+)
 
-TEXT_BYTES_MAX = 1024 * 1024
-_NAME_BYTES_MAX = 255
-_DEPTH_MAX = 16
 _TEMPORARY = ".git.tmp-"  # Named as nobody's content, so that no reader takes one for memory.
 _POLL_S = 0.05
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a pipe laid in place of a file would stop us for ever.
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u200b-\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|[a-z]:.*", re.IGNORECASE)
-
-
-class WorkspaceError(FolderUnusable):
-    """The folder cannot be used as it is. The message says what holds and what to do."""
 
 
 class Baseline(Protocol):
@@ -65,26 +60,22 @@ class Found(NamedTuple):
 
 class Workspace:
     def __init__(self, home: Path, memory_version: str, scope: str, *, git: Baseline) -> None:
-        folder = folder_name(scope)
-        for part in (memory_version, folder):
-            if "/" in part or part.startswith("."):
-                raise WorkspaceError(f"{part!r} cannot be the name of a folder")
-            _checked(part)
-        self.path = home / "memories" / memory_version / folder
-        self.edits_path = self.path.with_name(f"{folder}.edits")
-        self._lock_path = home / "locks" / f"{memory_version}-{folder}.lock"
-        self._rendered_path = self._lock_path.with_suffix(".rendered")
+        place = Place(home, memory_version, scope)
+        self.path = place.path
+        self.edits_path = self.path.with_name(f"{self.path.name}.edits")
+        self._lock_path = place.lock_path
+        self._place = place
         self._git = git
 
     @contextmanager
     def lock(self, *, wait_s: float = 10.0, holder: str = "threadbook") -> Iterator[None]:
         """One publisher a root, also across processes. A killed holder's lock is free at once."""
-        with _advised(self._lock_path):
+        with advised(self._lock_path):
             _make_private(self._lock_path.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self._lock_path, flags, 0o600)
         try:
-            with _advised(self._lock_path):
+            with advised(self._lock_path):
                 self._take(descriptor, wait_s)
                 os.ftruncate(descriptor, 0)
                 os.pwrite(descriptor, f"{holder}, process {os.getpid()}".encode(), 0)
@@ -108,7 +99,7 @@ class Workspace:
 
     def prepare(self) -> list[str]:
         """Create or repair the folder; the paths of the links that were in it, now removed."""
-        with _advised(self.path):
+        with advised(self.path):
             _make_private(self.path.parent)
             if self.path.is_symlink():
                 raise WorkspaceError(
@@ -130,7 +121,7 @@ class Workspace:
         belongs, a file where a folder does."""
         kinds = {SUMMARIES: stat.S_ISDIR, WORKSPACE_DIFF: _no_folder}
         for path in paths:
-            *parents, _ = _checked(path)
+            *parents, _ = checked(path)
             kinds |= {"/".join(parents[: n + 1]): stat.S_ISDIR for n in range(len(parents))}
             kinds[path] = _no_folder
         found: list[str] = []
@@ -141,20 +132,20 @@ class Workspace:
             except (FileNotFoundError, NotADirectoryError):
                 continue  # Nothing is there, or what is in the way stands further up.
             except OSError as error:
-                raise WorkspaceError(_advice(self.path / place, error)) from error
+                raise WorkspaceError(advice(self.path / place, error)) from error
         return found
 
     def make_way(self, paths: Collection[str]) -> list[Path]:
         """Move what is in the way beside the root, as an edit is kept; where it is now."""
-        return [self._moved_aside(_checked(place)) for place in self.in_the_way(paths)]
+        return [self._moved_aside(checked(place)) for place in self.in_the_way(paths)]
 
     def _moved_aside(self, names: list[str]) -> Path:
         *parents, name = names
-        with _advised(self.edits_path):
+        with advised(self.edits_path):
             _make_private(self.edits_path)
-            beside = os.open(self.edits_path, _FOLDER)
+            beside = os.open(self.edits_path, FOLDER)
             try:
-                kept = _free_name(beside, "-".join(names)[-(_NAME_BYTES_MAX // 4) :])
+                kept = _free_name(beside, "-".join(names)[-(NAME_BYTES_MAX // 4) :])
                 with self._folder(parents) as folder:
                     os.rename(name, kept, src_dir_fd=folder, dst_dir_fd=beside)
             finally:
@@ -164,7 +155,7 @@ class Workspace:
     def scan(self) -> Found:
         """Every content file up to 1 MiB of UTF-8, and the rest by path and reason."""
         found = Found({}, {})
-        with _advised(self.path), self._root() as root:
+        with advised(self.path), self._root() as root:
             for path, name, folder in _content(root, ""):
                 if path == WORKSPACE_DIFF:
                     continue
@@ -188,10 +179,10 @@ class Workspace:
 
     def read(self, path: str) -> bytes | None:
         """A regular file's bytes, of whatever size and kind, or None where there is none."""
-        *parents, name = _checked(path)
-        with _advised(self.path / path):
+        *parents, name = checked(path)
+        with advised(self.path / path):
             try:
-                with self._folder(parents) as folder, open(_opened(name, folder), "rb") as file:
+                with self._folder(parents) as folder, open(opened(name, folder), "rb") as file:
                     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                         return file.read()
                     return None
@@ -204,15 +195,15 @@ class Workspace:
 
     def write(self, path: str, text: str, *, flushed: bool = True) -> str:
         """Replace a file as a whole; its digest. `flushed`: also through a power cut."""
-        *parents, name = _checked(path)
+        *parents, name = checked(path)
         if path == WORKSPACE_DIFF:
             raise WorkspaceError(f"{path} is made by Threadbook; choose another name")
         return self._write(parents, name, text, flushed=flushed)
 
     def remove(self, path: str) -> bool:
         """Remove a file and the folders it leaves empty; whether there was one."""
-        *parents, name = _checked(path)
-        with _advised(self.path / path):
+        *parents, name = checked(path)
+        with advised(self.path / path):
             try:
                 with self._folder(parents) as folder:
                     os.unlink(name, dir_fd=folder)
@@ -234,8 +225,8 @@ class Workspace:
     def prune_summaries(self, keep: Collection[str]) -> list[str]:
         """Remove every `.md` of `rollout_summaries/` but these paths, whatever its name; which."""
         removed = []
-        with _advised(self.path / SUMMARIES), self._folder([SUMMARIES], made=True) as folder:
-            for name, seen in _listed(folder):
+        with advised(self.path / SUMMARIES), self._folder([SUMMARIES], made=True) as folder:
+            for name, seen in listed(folder):
                 path = f"{SUMMARIES}/{name}"
                 if path not in keep and path.endswith(".md") and not stat.S_ISDIR(seen.st_mode):
                     os.unlink(name, dir_fd=folder)
@@ -244,12 +235,12 @@ class Workspace:
 
     def set_aside(self, path: str, content: bytes) -> Path:
         """Keep what a person left, beside the root. The same bytes are kept once."""
-        name = "-".join(_checked(path))
-        while len(name.encode()) > _NAME_BYTES_MAX - 8:
+        name = "-".join(checked(path))
+        while len(name.encode()) > NAME_BYTES_MAX - 8:
             name = name[1:]
-        with _advised(self.edits_path):
+        with advised(self.edits_path):
             _make_private(self.edits_path)
-            folder = os.open(self.edits_path, _FOLDER)
+            folder = os.open(self.edits_path, FOLDER)
             try:
                 return self.edits_path / _kept(folder, name, content)
             finally:
@@ -257,7 +248,7 @@ class Workspace:
 
     def edits(self) -> list[Path]:
         """What was set aside, oldest first."""
-        with _advised(self.edits_path):
+        with advised(self.edits_path):
             if self.edits_path.is_symlink() or not self.edits_path.is_dir():
                 return []
             return sorted(path for path in self.edits_path.iterdir() if path.is_file())
@@ -265,10 +256,12 @@ class Workspace:
     def remove_edits(self) -> int:
         """Erase what was set aside, as forgetting must; how many there were."""
         edits = self.edits()
-        with _advised(self.edits_path):
+        with advised(self.edits_path):
             for path in edits:
                 path.unlink(missing_ok=True)
             if self.edits_path.is_dir() and not self.edits_path.is_symlink():
+                import shutil
+
                 shutil.rmtree(self.edits_path)
         return len(edits)
 
@@ -278,7 +271,7 @@ class Workspace:
         if not self.path.exists() and not self.path.is_symlink():
             return self.remove_edits()
         self.prepare()
-        with _advised(self.path), self._root() as root:
+        with advised(self.path), self._root() as root:
             count = _emptied(root)
         return count + self.remove_edits()
 
@@ -325,16 +318,13 @@ class Workspace:
 
     def rendered_at(self) -> int | None:
         """The position of the log that this folder was last rendered at; None: nobody knows."""
-        try:
-            return int(self._rendered_path.read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None
+        return self._place.rendered_at()
 
     def note_rendered(self, position: int) -> None:
         """A cut-off note is no number, and then nobody knows; whoever writes holds the lock."""
-        with _advised(self._rendered_path):
+        with advised(self._place.rendered_path):
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = os.open(self._rendered_path, flags, 0o600)
+            descriptor = os.open(self._place.rendered_path, flags, 0o600)
             try:
                 os.write(descriptor, b"%d\n" % position)
             finally:
@@ -347,7 +337,7 @@ class Workspace:
     def diff(self) -> list[Change]:
         """What changed since the baseline. An earlier page of changes is removed, not compared."""
         self.remove_diff()
-        with _advised(self.path):
+        with advised(self.path):
             self._git.heal(self.path)
             return self._git.changes(self.path)
 
@@ -359,7 +349,7 @@ class Workspace:
 
     def reset_baseline(self, now: float) -> None:
         self.remove_diff()
-        with _advised(self.path):
+        with advised(self.path):
             self._git.reset(self.path, at=int(now))
 
     def _write(self, parents: list[str], name: str, text: str, *, flushed: bool) -> str:
@@ -367,8 +357,8 @@ class Workspace:
             content = text.encode()
         except UnicodeEncodeError as error:
             raise WorkspaceError(f"the text of {name} is no Unicode: {error.reason}") from error
-        with _advised(self.path.joinpath(*parents, name)), self._folder(parents, made=True) as into:
-            temporary = f"{_TEMPORARY}{secrets.token_hex(8)}"
+        with advised(self.path.joinpath(*parents, name)), self._folder(parents, made=True) as into:
+            temporary = f"{_TEMPORARY}{os.urandom(8).hex()}"
             try:
                 with open(os.open(temporary, _CREATE, 0o600, dir_fd=into), "wb") as file:
                     file.write(content)
@@ -386,7 +376,7 @@ class Workspace:
 
     @contextmanager
     def _root(self) -> Iterator[int]:
-        descriptor = os.open(self.path, _FOLDER)
+        descriptor = os.open(self.path, FOLDER)
         try:
             yield descriptor
         finally:
@@ -398,9 +388,9 @@ class Workspace:
             folder = os.dup(root)
             try:
                 for name in parents:
-                    step = _step(folder, name, made=made)
+                    below = step(folder, name, made=made)
                     os.close(folder)
-                    folder = step
+                    folder = below
                 yield folder
             finally:
                 os.close(folder)
@@ -412,25 +402,6 @@ def _rank(path: str) -> tuple[int, str]:
     return 2 if path == "memory_summary.md" else 1, path
 
 
-def _checked(path: str) -> list[str]:
-    """The names of a path that stays below the root on every system that a folder may travel to."""
-    names = path.split("/")
-    for name in names:
-        if (
-            not name
-            or name[0] in ".~"  # "." and ".." are among these.
-            or name[-1] in ". "
-            or not is_content(name)
-            or _UNSAFE.search(name)
-            or _RESERVED.fullmatch(name)
-            or len(name.encode()) > _NAME_BYTES_MAX
-        ):
-            raise WorkspaceError(f"{path!r} is no path for a memory file: {name!r} is not allowed")
-    if len(names) > _DEPTH_MAX:
-        raise WorkspaceError(f"{path!r} lies more than {_DEPTH_MAX} folders deep")
-    return names
-
-
 def _make_private(path: Path) -> None:
     """The folder and every missing one above it; `mkdir(parents=True)` would open those to all."""
     if not path.parent.exists():
@@ -438,42 +409,23 @@ def _make_private(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
 
 
-def _step(folder: int, name: str, *, made: bool) -> int:
-    if made:
-        with _ignored(FileExistsError):  # What exists is looked at when it is opened.
-            os.mkdir(name, 0o700, dir_fd=folder)
-    return os.open(name, _FOLDER, dir_fd=folder)
-
-
 @contextmanager
 def _made(folder: int, name: str) -> Iterator[int]:
-    descriptor = _step(folder, name, made=True)
+    descriptor = step(folder, name, made=True)
     try:
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _opened(name: str, folder: int) -> int:
-    return os.open(name, _READ, dir_fd=folder)
-
-
-def _listed(folder: int) -> list[tuple[str, os.stat_result]]:
-    with os.scandir(folder) as entries:
-        return sorted(
-            ((each.name, each.stat(follow_symlinks=False)) for each in entries),
-            key=lambda each: each[0],
-        )
-
-
 def _swept(folder: int, prefix: str) -> Iterator[str]:
     """Remove links and our own temporary files, at every depth, `.git` included; the links."""
-    for name, seen in _listed(folder):
+    for name, seen in listed(folder):
         if stat.S_ISLNK(seen.st_mode):
             os.unlink(name, dir_fd=folder)
             yield f"{prefix}{name}"
         elif stat.S_ISDIR(seen.st_mode):
-            below = os.open(name, _FOLDER, dir_fd=folder)
+            below = os.open(name, FOLDER, dir_fd=folder)
             try:
                 yield from _swept(below, f"{prefix}{name}/")
             finally:
@@ -485,9 +437,9 @@ def _swept(folder: int, prefix: str) -> Iterator[str]:
 def _emptied(folder: int) -> int:
     """Remove everything in a folder, of whatever kind and at every depth; how many files."""
     count = 0
-    for name, seen in _listed(folder):
+    for name, seen in listed(folder):
         if stat.S_ISDIR(seen.st_mode):
-            below = os.open(name, _FOLDER, dir_fd=folder)
+            below = os.open(name, FOLDER, dir_fd=folder)
             try:
                 count += _emptied(below)
             finally:
@@ -500,12 +452,12 @@ def _emptied(folder: int) -> int:
 
 
 def _content(folder: int, prefix: str) -> Iterator[tuple[str, str, int]]:
-    for name, seen in _listed(folder):
+    for name, seen in listed(folder):
         if not is_content(name):
             continue
         if stat.S_ISDIR(seen.st_mode):
             try:
-                below = os.open(name, _FOLDER, dir_fd=folder)
+                below = os.open(name, FOLDER, dir_fd=folder)
             except PermissionError:
                 yield f"{prefix}{name}", name, folder
                 continue
@@ -522,7 +474,7 @@ def _text(name: str, folder: int) -> tuple[bytes, str]:
     seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(seen.st_mode):
         return b"", "it is no regular file"
-    with open(_opened(name, folder), "rb") as file:
+    with open(opened(name, folder), "rb") as file:
         content = file.read(TEXT_BYTES_MAX + 1)
     if len(content) > TEXT_BYTES_MAX:
         return b"", "it is larger than 1 MiB"
@@ -534,13 +486,13 @@ def _text(name: str, folder: int) -> tuple[bytes, str]:
 
 
 def _kept(folder: int, name: str, content: bytes) -> str:
-    listed = [each for each, seen in _listed(folder) if stat.S_ISREG(seen.st_mode)]
-    for each in listed:
+    there = [each for each, seen in listed(folder) if stat.S_ISREG(seen.st_mode)]
+    for each in there:
         if each.partition("-")[2] == name:
-            with open(_opened(each, folder), "rb") as file:
+            with open(opened(each, folder), "rb") as file:
                 if file.read() == content:
                     return each
-    number = len(listed)
+    number = len(there)
     while True:
         number += 1
         kept = f"{number:04}-{name}"
@@ -564,7 +516,7 @@ def _no_folder(mode: int) -> bool:
 
 
 def _free_name(folder: int, name: str) -> str:
-    taken = {each for each, _ in _listed(folder)}
+    taken = {each for each, _ in listed(folder)}
     number = len(taken) + 1
     while f"{number:04}-{name}" in taken:
         number += 1
@@ -577,32 +529,3 @@ def _ignored(expected: type[OSError]) -> Iterator[None]:
         yield
     except expected:
         return
-
-
-@contextmanager
-def _advised(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WorkspaceError(_advice(path, error)) from error
-
-
-def _advice(path: Path, error: OSError) -> str:
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
-            return f"no space is left for {path}; free some and run again, nothing was lost"
-        case errno.EACCES | errno.EPERM:
-            return (
-                f"{path} may not be used; make it and what is in it your own (chown, chmod u+rwX)"
-            )
-        case errno.EROFS:
-            return f"{path} lies on a read-only file system; choose another --home"
-        case errno.ENOTDIR | errno.EEXIST | errno.EISDIR | errno.ELOOP | errno.ENOTEMPTY:
-            return (
-                f"{path} or a folder on the way to it is of another kind than needed (a file for a"
-                " folder, a folder for a file, or a link); move that away and run again"
-            )
-        case errno.ENOENT:
-            return f"{path} is not there; it is made by the next run"
-        case _:
-            return f"{path} cannot be used: {error.strerror or error}"

@@ -506,7 +506,7 @@ for act in (lambda: workspace.write("MEMORY.md", "x"), workspace.prepare, worksp
 def test_every_failure_of_the_disk_says_what_to_do(number: int, advice: str) -> None:
     with (
         pytest.raises(WorkspaceError, match=advice),
-        workspace_module._advised(Path("/home/dev/MEMORY.md")),
+        workspace_module.advised(Path("/home/dev/MEMORY.md")),
     ):
         raise OSError(number, os.strerror(number))
 
