@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from .store import LogStore, StoreSealed, Verified
 from .workers import Workers
 
 if TYPE_CHECKING:
+    from ..application.certificate import Certificate
     from ..application.ports import Progress, Recorded, View
     from ..application.reports import (
         Explanation,
@@ -270,17 +271,42 @@ class Memory:
             self._around, self._named(thread_id), scope, actor=self._actor(confirmed=confirmed)
         )
 
-    def forget(self, thread: str, *, confirmed: bool = False) -> "ForgetReport":
-        """Forget a thread for good, its words included; also one that was never seen."""
+    @overload
+    def forget(
+        self, thread: str, *, prove: Literal[False] = False, confirmed: bool = False
+    ) -> "ForgetReport": ...
+
+    @overload
+    def forget(
+        self, thread: str, *, prove: Literal[True], confirmed: bool = False
+    ) -> "Certificate": ...
+
+    def forget(
+        self, thread: str, *, prove: bool = False, confirmed: bool = False
+    ) -> "ForgetReport | Certificate":
+        """Forget a thread for good, its words included; also one that was never seen.
+
+        `prove` then reads every file of the home for these words, which takes as long as that
+        takes, and answers a certificate: `proven`, what was looked for and where, what was found,
+        and what nobody can see from here.
+        """
         from ..application import forget
         from ..domain.refusals import NotTheWholeId
 
         if len(meant := self._named(thread)) != len(thread):
             raise NotTheWholeId(thread, meant)
         self._refuse_sealed()
-        report = forget.forget(
-            self._around, meant, reason="asked", actor=self._actor(confirmed=confirmed)
-        )
+        actor = self._actor(confirmed=confirmed)
+        if prove:
+            from ..application.certificate import forget_and_prove
+            from .sweep import Sweep
+
+            sweep = Sweep(self.home)
+            database = self.store.name
+            return forget_and_prove(
+                self._around, sweep, meant, reason="asked", actor=actor, database=database
+            )
+        report = forget.forget(self._around, meant, reason="asked", actor=actor)
         pending = self.store.pending_erasures()
         report.pending = str(pending[0]) if pending else None
         return report

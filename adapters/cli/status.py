@@ -30,6 +30,8 @@ def command(context: Context) -> None:
             say(f"spent     {line}")
         for pending in told["erasures_pending"]:
             say(f"erasure   pending: {pending}")
+        for backup in told["backups"]:
+            say(f"backup    {backup}")
         if told["unknown_events"]:
             say(
                 f"unknown   {told['unknown_events']} events of a newer Threadbook"

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from ...application.ports import View, Writing
+from ...application.ports import Left, View, Writing
 from ...domain.events import STORE_STREAM, AnyEvent, StoreOpened
 from ...projections import fold
 from ...projections.fold import Database, fold_all, plan, replace_all, write
@@ -82,9 +82,32 @@ class LogStore(ABC):
 
     @abstractmethod
     def _writing(
-        self, *, actor: str, run_id: str | None, append_nothing: bool = False
+        self,
+        *,
+        actor: str,
+        run_id: str | None,
+        append_nothing: bool = False,
+        migrating: bool = False,
     ) -> AbstractContextManager[WritingView]:
-        """A transaction with the write lock, on a log that is held against its head."""
+        """A transaction with the write lock, on a log that is held against its head.
+
+        Only a migration writes to tables of another schema than this program's.
+        """
+
+    @abstractmethod
+    def _schema_of(self, db: Database) -> int:
+        """The number of the schema that the tables have."""
+
+    @abstractmethod
+    def _set_schema(self, db: Database) -> None: ...
+
+    @abstractmethod
+    def _back_up(self, schema: int, view: WritingView) -> None:
+        """Keep what is there before its tables are changed, or refuse."""
+
+    def backups(self) -> Sequence[Any]:
+        """The copies made before migrations, each in words."""
+        return ()
 
     @abstractmethod
     def _verified(self, db: Database, known: head.Head | None) -> Verified: ...
@@ -98,6 +121,10 @@ class LogStore(ABC):
     @abstractmethod
     def pending_erasures(self) -> Sequence[Any]:
         """Erased texts that could still be read somewhere, each in words, and who holds that up."""
+
+    @abstractmethod
+    def left(self, owner: str) -> Left:
+        """What is still stored, or could still be opened, of the texts that a stream owned."""
 
     @abstractmethod
     def sealed(self) -> str | None:
@@ -191,6 +218,11 @@ class LogStore(ABC):
 
     # Inside.
 
+    def _texts_of(self, owner: str) -> int:
+        with self._looking() as db:
+            found = db.execute("SELECT count(*) FROM bodies WHERE owner = ?", (owner,))
+            return int(found.fetchone()[0])
+
     def _view(self, db: Database, last: LastRow, actor: str, run_id: str | None) -> WritingView:
         return WritingView(
             db,
@@ -232,9 +264,19 @@ class LogStore(ABC):
             schema=dialect.SCHEMA_NUMBER,
             clock="simulated" if simulated else "real",
         )
-        view.append(STORE_STREAM, opened, expected_version=0)
+        view.append(STORE_STREAM, opened)
 
     def _hold_against_clock(self, db: Database, *, simulated: bool, check: bool) -> None:
+        opened = self._opened(db, check=check)
+        if opened is not None and (opened.clock == "simulated") != simulated:
+            raise StoreMismatch(
+                f"{self.name} keeps simulated time; give --now, or use another --home"
+                if opened.clock == "simulated"
+                else f"{self.name} keeps real time; leave out --now, or use another --home"
+            )
+
+    def _opened(self, db: Database, *, check: bool = True) -> StoreOpened | None:
+        """The last of its kind; a log that other programs began has none."""
         began = db.execute(
             "SELECT position, type, data FROM events WHERE stream = ? AND type = ?"
             " ORDER BY version DESC LIMIT 1",
@@ -244,28 +286,57 @@ class LogStore(ABC):
         if began is not None:
             with suppress(*(() if check else (RowUndecodable,))):  # `verify` will name it.
                 opened = self.codec.decode(*began)
-        if isinstance(opened, StoreOpened) and (opened.clock == "simulated") != simulated:
-            raise StoreMismatch(
-                f"{self.name} keeps simulated time; give --now, or use another --home"
-                if opened.clock == "simulated"
-                else f"{self.name} keeps real time; leave out --now, or use another --home"
-            )
+        return opened if isinstance(opened, StoreOpened) else None
 
-    def _reshape(self) -> None:
-        """The program's tables have changed since. They are made from the log, so make them."""
-        with self._writing(actor="application", run_id=None, append_nothing=True) as view:
-            self._rebuild(view._log, view.position)
+    def _migrate(self) -> None:
+        """The program's tables have changed since. They are made from the log, so make them, in
+        one transaction: whoever is killed here leaves what was there before."""
+        with self._writing(actor="application", run_id=None, migrating=True) as view:
+            db = view._log
+            if self._is_current(db):
+                return  # Somebody else was first.
+            schema = self._schema_of(db)
+            refuse_newer(self.name, schema)
+            self._back_up(schema, view)
+            self._rebuild(db, view.position)
+            self._set_schema(db)
+            opened = self._opened(db)
+            if opened is not None:
+                self._announce(view, simulated=opened.clock == "simulated")
 
     def _rebuild(self, db: Database, until: int) -> dict[str, int]:
         rows = fold_all(self.projections, decoded(db, self.codec, until))
+        self._drop_tables_of_old(db)
         for projection in self.projections:
             self._replace(projection, rows[projection], db)
-        db.execute(
-            "INSERT INTO meta VALUES ('projections', ?)"
-            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            (self._shape(),),
-        )
+        self._remember_shape(db)
         return {projection.NAME: len(rows[projection]) for projection in self.projections}
+
+    def _refuse_migrated(self, db: Database) -> None:
+        """This program began before another one changed the tables."""
+        schema = self._schema_of(db)
+        if schema != dialect.SCHEMA_NUMBER:
+            raise StoreMismatch(
+                f"another Threadbook changed the tables of {self.name} (to schema {schema}, this"
+                f" one knows {dialect.SCHEMA_NUMBER}) while this program was running; nothing was"
+                " stored: end this program, update it, and start it again"
+            )
+
+    def _drop_tables_of_old(self, db: Database) -> None:
+        """Those that an older program made, and this one has no use for."""
+        known = db.execute("SELECT value FROM meta WHERE key = 'tables'").fetchone()
+        names = {projection.NAME for projection in self.projections}
+        for name in [] if known is None else msgspec.json.decode(known[0], type=list[str]):
+            if name not in names:
+                db.execute(f"DROP TABLE IF EXISTS {name}")
+                db.execute("DELETE FROM meta WHERE key = ?", (f"table:{name}",))
+
+    def _remember_shape(self, db: Database) -> None:
+        names = msgspec.json.encode([projection.NAME for projection in self.projections]).decode()
+        db.executemany(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            [("projections", self._shape()), ("tables", names)],
+        )
 
     def _paged(self, db: Database) -> Database:
         """The same connection, for a SELECT of a whole table: its rows are not all held at once."""
@@ -274,7 +345,10 @@ class LogStore(ABC):
     def _replace(self, projection: ModuleType, rows: Sequence[Any], db: Database) -> None:
         replace_all(projection, rows, db)
 
-    def _is_shaped(self, db: Database) -> bool:
+    def _is_current(self, db: Database) -> bool:
+        """Whether the tables are this program's: by their number, and as they are defined."""
+        if self._schema_of(db) != dialect.SCHEMA_NUMBER:
+            return False
         stored = db.execute("SELECT value FROM meta WHERE key = 'projections'").fetchone()
         return stored is not None and stored[0] == self._shape()
 
@@ -384,6 +458,14 @@ def make_folder(home: Path) -> None:
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not any(home.iterdir()):
         home.chmod(0o700)
+
+
+def refuse_newer(name: str, schema: int) -> None:
+    if schema > dialect.SCHEMA_NUMBER:
+        raise StoreMismatch(
+            f"{name} was written by a newer Threadbook (schema {schema}, this one knows"
+            f" {dialect.SCHEMA_NUMBER}); update this program"
+        )
 
 
 def cut(name: str, known: int, found: int) -> StoreDamaged:

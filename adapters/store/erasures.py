@@ -35,10 +35,13 @@ class PendingErasure(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int
     bodies: int
     held_by: tuple[Holder, ...]
+    backups: tuple[str, ...] = ()  # That still hold them.
 
     def __str__(self) -> str:
         since = f"{datetime.fromtimestamp(self.since_ms // 1000, UTC):%Y-%m-%d %H:%M:%SZ}"
         holders = ", ".join(map(str, self.held_by)) or "a reader that has just ended"
+        if self.backups:
+            holders = f"{', '.join(self.backups)}, which could not be removed: remove it"
         return f"{self.bodies} erased texts since {since}, held up by {holders}"
 
 
@@ -121,9 +124,13 @@ def complete(db: sqlite3.Connection, timeout_s: float, wait_s: float) -> bool:
         db.execute(f"PRAGMA busy_timeout = {int(timeout_s * 1000)}")
 
 
-def pending(db: sqlite3.Connection, held_by: tuple[Holder, ...]) -> list[PendingErasure]:
+def pending(
+    db: sqlite3.Connection, held_by: tuple[Holder, ...], backups: tuple[str, ...]
+) -> list[PendingErasure]:
     found = db.execute("SELECT position, since_ms, bodies FROM erasures_pending ORDER BY position")
     return [
-        PendingErasure(position=position, since_ms=since_ms, bodies=bodies, held_by=held_by)
+        PendingErasure(
+            position=position, since_ms=since_ms, bodies=bodies, held_by=held_by, backups=backups
+        )
         for position, since_ms, bodies in found
     ]

@@ -23,10 +23,11 @@ from typing import Any
 import msgspec
 import psycopg
 
+from ...application.ports import Left
 from ...projections import fold
 from ...projections.fold import Database
 from . import chain, dialect, files, head, postgres_dialect, sound
-from .base import WAIT_S, LogStore, cut, end_of, make_folder
+from .base import WAIT_S, LogStore, cut, end_of, make_folder, refuse_newer
 from .codec import Codec, Upcast
 from .errors import (
     StoreError,
@@ -149,6 +150,27 @@ class PostgresStore(LogStore):
             for machine, bodies, since_ms in found
         ]
 
+    def left(self, owner: str) -> Left:
+        late = [str(each) for each in self.pending_erasures() if each.machine != self.machine]
+        with self._looking() as db:
+            cut = db.execute("SELECT path FROM erasures ORDER BY id").fetchall()
+        return Left(
+            texts=self._texts_of(owner),
+            keys=self.keys.opens(path for (path,) in cut),
+            elsewhere=[*self._on_the_server(len(cut)), *late],
+        )
+
+    def _on_the_server(self, cut: int) -> list[str]:
+        return [
+            f"the server of {self.name}: it keeps deleted rows in its table files until VACUUM,"
+            " and in its write-ahead log, replicas and base backups for as long as their owner"
+            f" keeps those. Texts lie there sealed, and this home's key file opens none of the {cut}"
+            " that were cut from it: texts of their own, and whole threads",
+            "events on the server, which are not sealed: ids, times, paths and folders",
+            f"copies of {KEY_FILE} that were put aside before: with one of them, what an old backup"
+            " of the server holds can still be opened; delete them",
+        ]
+
     # What PostgreSQL does in its own way.
 
     @contextmanager
@@ -183,7 +205,12 @@ class PostgresStore(LogStore):
 
     @contextmanager
     def _writing(
-        self, *, actor: str, run_id: str | None, append_nothing: bool = False
+        self,
+        *,
+        actor: str,
+        run_id: str | None,
+        append_nothing: bool = False,
+        migrating: bool = False,
     ) -> Iterator[WritingView]:
         with (
             explained(self.place, self._holder),
@@ -191,6 +218,8 @@ class PostgresStore(LogStore):
             self._connections.one(self._begin) as db,
         ):
             self._refuse_damaged()
+            if not migrating:
+                self._refuse_migrated(db)
             last = LastRow(db)
             self._hold_against_head(db, last)
             others_wrote = last.position != self._seen
@@ -257,6 +286,18 @@ class PostgresStore(LogStore):
             fold.replace_all(projection, rows, db)
             remember(projection, db)
 
+    def _schema_of(self, db: Database) -> int:
+        (number,) = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        return int(number)
+
+    def _set_schema(self, db: Database) -> None:
+        db.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (str(dialect.SCHEMA_NUMBER),))
+
+    def _back_up(self, schema: int, view: WritingView) -> None:
+        """Nothing is copied: of a server that is somebody's we have no files, and what a migration
+        changes are only the tables that are made from the log, in one transaction that the server
+        takes back whole. Backups of the log are the server's owner's."""
+
     # Inside.
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:
@@ -277,11 +318,7 @@ class PostgresStore(LogStore):
                 number = schema_number(db, self.place)
                 if number == 0:
                     self._make(db, simulated=simulated, announce=announce)
-        if number > dialect.SCHEMA_NUMBER:
-            raise StoreMismatch(
-                f"{self.name} was written by a newer Threadbook (schema {number}, this one knows"
-                f" {dialect.SCHEMA_NUMBER}); update this program"
-            )
+        refuse_newer(self.name, number)
 
     def _make(self, db: Connection, *, simulated: bool, announce: bool) -> None:
         """Under the lock. The keys are on the disk before anything can be sealed with them."""
@@ -312,9 +349,9 @@ class PostgresStore(LogStore):
             [
                 ("schema", str(dialect.SCHEMA_NUMBER)),
                 ("memory", memory),
-                ("projections", self._shape()),
             ],
         )
+        self._remember_shape(db)
         view = self._view(db, LastRow(db), "application", None)
         if announce:
             self._announce(view, simulated=simulated)
@@ -328,12 +365,12 @@ class PostgresStore(LogStore):
                 position, _ = end_of(db)
                 if known is not None and known.position > position:
                     raise cut(self.name, known.position, position)
-            shaped = self._is_shaped(db)
+            current = self._is_current(db)
             (memory,) = db.execute("SELECT value FROM meta WHERE key = 'memory'").fetchone()
         self._find_keys(memory)
         self._follow_erasures()
-        if check and not shaped:
-            self._reshape()
+        if check and not current:
+            self._migrate()
 
     def _find_keys(self, memory: str) -> None:
         found = self.keys.memory()

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ...application.ports import Left
 from ...projections import fold
 from ...projections.fold import Database
-from . import bodies, dialect, erasures, files, head, readers
-from .base import WAIT_S, LogStore, cut, end_of, make_folder
+from . import backups, bodies, dialect, erasures, files, head, readers
+from .base import WAIT_S, LogStore, cut, end_of, make_folder, refuse_newer
 from .codec import Codec, Upcast
 from .connections import Connections
 from .errors import (
@@ -142,13 +143,29 @@ class SqliteStore(LogStore):
     def pending_erasures(self) -> list[erasures.PendingErasure]:
         """Erased texts whose bytes are still on the disk, and who holds that up."""
         with translated(self.path, self._writer), self._connections.one() as db:
-            if erasures.complete(db, self._wait_s, TRUNCATE_WAIT_S):
+            if self._complete(db, TRUNCATE_WAIT_S):
                 return []
-            return erasures.pending(db, tuple(readers.reading_now(self.home, self.path)))
+            return erasures.pending(
+                db,
+                tuple(readers.reading_now(self.home, self.path)),
+                tuple(backups.outdated(self.home, db)),
+            )
+
+    def backups(self) -> list[backups.Backup]:
+        return backups.known(self.home, now=self.clock())
+
+    def left(self, owner: str) -> Left:
+        pending = [str(each) for each in self.pending_erasures()]
+        return Left(texts=self._texts_of(owner), pending=pending)
 
     @contextmanager
     def _writing(
-        self, *, actor: str, run_id: str | None, append_nothing: bool = False
+        self,
+        *,
+        actor: str,
+        run_id: str | None,
+        append_nothing: bool = False,
+        migrating: bool = False,
     ) -> Iterator[WritingView]:
         with (
             translated(self.path, self._writer),
@@ -157,6 +174,8 @@ class SqliteStore(LogStore):
         ):
             self._refuse_damaged()
             db.execute(dialect.BEGIN_WRITING)
+            if not migrating:
+                self._refuse_migrated(db)
             last = LastRow(db)
             self._hold_against_head(db, last)
             view = self._view(db, last, actor, run_id)
@@ -168,10 +187,34 @@ class SqliteStore(LogStore):
     def _commit(self, db: sqlite3.Connection, view: WritingView) -> None:
         view.before_commit()
         pending = erasures.any_pending(db) is not None
+        if pending:
+            backups.drop_outdated(self.home, db)  # What it cannot remove stays pending, too.
         self._end(db, view)
         if pending:
             with suppress(sqlite3.Error):  # It stays pending, and every later write tries again.
-                erasures.complete(db, self._wait_s, TRUNCATE_WAIT_S if view.bodies_erased else 0)
+                self._complete(db, TRUNCATE_WAIT_S if view.bodies_erased else 0)
+
+    def _complete(self, db: sqlite3.Connection, wait_s: float) -> bool:
+        if erasures.any_pending(db) is None:
+            return True
+        return not backups.outdated(self.home, db) and erasures.complete(db, self._wait_s, wait_s)
+
+    def _schema_of(self, db: Database) -> int:
+        (number,) = db.execute("PRAGMA user_version").fetchone()
+        return int(number)
+
+    def _set_schema(self, db: Database) -> None:
+        db.execute(f"PRAGMA user_version = {dialect.SCHEMA_NUMBER}")
+
+    def _back_up(self, schema: int, view: WritingView) -> None:
+        backups.make(
+            self.home,
+            self.path,
+            schema=schema,
+            position=view.position,
+            chain=view.chain,
+            now=self.clock(),
+        )
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:
         if not create and not self.path.exists():
@@ -200,9 +243,9 @@ class SqliteStore(LogStore):
                     db.execute(statement)
                 for projection in self.projections:
                     fold.create(projection, db)
-                db.execute("INSERT INTO meta VALUES ('projections', ?)", (self._shape(),))
+                self._remember_shape(db)
                 db.execute(f"PRAGMA application_id = {dialect.APPLICATION_ID}")
-                db.execute(f"PRAGMA user_version = {dialect.SCHEMA_NUMBER}")
+                self._set_schema(db)
                 view = self._view(db, LastRow(db), "application", None)
                 if announce:
                     self._announce(view, simulated=simulated)
@@ -219,11 +262,7 @@ class SqliteStore(LogStore):
             raise StoreMismatch(
                 f"{self.path} is a SQLite file of another program; choose another folder (--home)"
             )
-        if number > dialect.SCHEMA_NUMBER:
-            raise StoreMismatch(
-                f"{self.path} was written by a newer Threadbook (schema {number}, this one knows"
-                f" {dialect.SCHEMA_NUMBER}); update this program"
-            )
+        refuse_newer(self.name, number)
         return int(number)
 
     def _admit(self, *, simulated: bool, check: bool) -> None:
@@ -234,11 +273,11 @@ class SqliteStore(LogStore):
                 position, _ = end_of(db)
                 if known is not None and known.position > position:
                     raise cut(self.name, known.position, position)
-            shaped = self._is_shaped(db)
+            current = self._is_current(db)
             with suppress(sqlite3.Error):  # A reader's folder may be read-only; writers try again.
-                erasures.complete(db, self._wait_s, 0)
-        if check and not shaped:
-            self._reshape()
+                self._complete(db, 0)
+        if check and not current:
+            self._migrate()
 
     def _refuse_lost_file(self) -> None:
         known = head.read(self.home)

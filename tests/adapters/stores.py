@@ -20,14 +20,14 @@ def dsn_beside(home):
     return file.read_text() if file.exists() else None
 
 
-def open_store(home, *, clock=lambda: float(NOON), **options):
+def open_store(home, *, clock=lambda: float(NOON), projections=SYNCHRONOUS, **options):
     dsn = dsn_beside(home)
     if dsn is None:
-        return SqliteStore.open(home, projections=SYNCHRONOUS, clock=clock, **options)
+        return SqliteStore.open(home, projections=projections, clock=clock, **options)
     from threadbook.adapters.store.postgres import PostgresStore
 
     return PostgresStore.open(
-        dsn, home, projections=SYNCHRONOUS, clock=clock, machine=lambda: home.name, **options
+        dsn, home, projections=projections, clock=clock, machine=lambda: home.name, **options
     )
 
 

@@ -11,6 +11,7 @@ from threadbook.adapters.store import (
     StoreMismatch,
     StoreUnreadable,
 )
+from threadbook.adapters.store.dialect import SCHEMA_NUMBER
 from threadbook.domain.events import ThreadRegistered
 from threadbook.projections import threads
 from threadbook.projections.catalog import SYNCHRONOUS
@@ -122,7 +123,7 @@ def test_a_schema_of_another_program_is_left_alone(tmp_path, dsn):
 
 
 def test_a_schema_of_a_newer_program_is_left_alone(home, store):
-    edit(home, "UPDATE meta SET value = '2' WHERE key = 'schema'")
+    edit(home, f"UPDATE meta SET value = '{SCHEMA_NUMBER + 1}' WHERE key = 'schema'")
 
     with pytest.raises(StoreMismatch, match="newer Threadbook"):
         open_store(home)

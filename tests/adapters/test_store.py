@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from threadbook.adapters.store import StoreDamaged, StoreError, StoreMismatch, StoreUnreadable
 from threadbook.adapters.store.codec import Codec
+from threadbook.adapters.store.dialect import SCHEMA_NUMBER
 from threadbook.adapters.store.files import refuse_network
 from threadbook.application.ports import Conflict
 from threadbook.domain.events import Cited, ForgettingLifted, StoreOpened
@@ -55,7 +56,7 @@ def test_a_new_store_is_for_its_owner_alone_and_begins_with_store_opened(home, s
     with store.reading() as view:
         first = next(view.events())
 
-    assert first.event == StoreOpened(at=NOON, schema=1, clock="real")
+    assert first.event == StoreOpened(at=NOON, schema=SCHEMA_NUMBER, clock="real")
     assert (mode(home), mode(store.path), mode(home / "head")) == (0o700, 0o600, 0o600)
     assert {mode(file) for file in home.iterdir() if file.is_file()} == {0o600}
 
@@ -77,7 +78,7 @@ def test_the_file_says_whose_it_is_and_waits_for_no_reader(store):
         for name in ("journal_mode", "application_id", "user_version")
     ]
 
-    assert found == ["wal", 0x54424F4B, 1]
+    assert found == ["wal", 0x54424F4B, SCHEMA_NUMBER]
 
 
 @on_both
@@ -107,7 +108,7 @@ def test_a_store_keeps_to_the_kind_of_clock_it_began_with(tmp_path):
 
 
 def test_a_file_of_a_newer_program_is_left_alone(home, store):
-    edit(home, "PRAGMA user_version = 2")
+    edit(home, f"PRAGMA user_version = {SCHEMA_NUMBER + 1}")
 
     with pytest.raises(StoreMismatch, match="newer Threadbook"):
         open_store(home)
