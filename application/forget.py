@@ -6,6 +6,7 @@ again from their outputs, in the same transaction. The folder and its git object
 and so does the write-ahead log. What stays: that there was such a thread, when, and its paths.
 """
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -13,12 +14,14 @@ import msgspec
 from ..domain import consolidation, thread
 from ..domain.events import (
     STORE_STREAM,
+    AnyEvent,
     ArtifactsPublished,
     BodiesErased,
     FolderEdited,
     Phase2InputsSelected,
     RootRendered,
     consolidation_stream,
+    extraction_stream,
     thread_stream,
 )
 from ..domain.refusals import Refused
@@ -33,6 +36,8 @@ from .requests import request
 from .roots import Root, is_artifact, live, manifest, published, texts
 from .surroundings import Surroundings
 
+Witness = Callable[[str, str, str], None]  # Of a ref, the kind of its text, and the text.
+
 
 class OnlyAPerson(Refused):
     code = "only_a_person"
@@ -43,6 +48,20 @@ class OnlyAPerson(Refused):
 
 def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> ForgetReport:
     """Terminal for the id, also for one never seen. Idempotent."""
+    report = erase(around, thread_id, reason=reason, actor=actor)
+    follow(around, report, actor=actor)
+    return report
+
+
+def erase(
+    around: Surroundings,
+    thread_id: str,
+    *,
+    reason: str,
+    actor: str,
+    witness: Witness | None = None,
+) -> ForgetReport:
+    """The transaction. `witness` is told each text before it goes: nobody can afterwards."""
     with around.store.writing(actor=actor) as tx:
         now = around.now()
         known = state.thread(tx, thread_id)
@@ -52,6 +71,8 @@ def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> 
             found = {root: first_selected(tx, root, thread_id) for root in every_root(tx)}
             touched = {root: first for root, first in found.items() if first is not None}
             refs = [ref for root, first in touched.items() for ref in stored_since(tx, root, first)]
+            if witness is not None:
+                testify(tx, thread_id, touched, refs, witness)
             tx.append(thread_stream(thread_id), forgotten)
             for root in touched:
                 publish_without(around, tx, root, thread_id, now=now)
@@ -67,14 +88,18 @@ def forget(around: Surroundings, thread_id: str, *, reason: str, actor: str) -> 
                 reason="forgotten",
             )
             tx.append(STORE_STREAM, erased)
+    return report
+
+
+def follow(around: Surroundings, report: ForgetReport, *, actor: str) -> None:
+    """The folders, of which the report then tells."""
     try:
         report.roots = finish(around, actor=actor)
     except Failure as error:
         raise StillInTheFolder(
-            f"{thread_id} is forgotten, but its words may still lie in a folder: {error};"
+            f"{report.thread_id} is forgotten, but its words may still lie in a folder: {error};"
             " the next `threadbook run` finishes it"
         ) from error
-    return report
 
 
 class StillInTheFolder(Failure):
@@ -149,6 +174,49 @@ def stored_since(view: View, root: Root, first: int) -> list[str]:
             case RootRendered(manifest_ref=ref) | FolderEdited(body_ref=ref):
                 refs.append(ref)
     return refs
+
+
+def testify(
+    view: View,
+    thread_id: str,
+    roots: Iterable[Root],
+    refs: Collection[str],
+    witness: Witness,
+) -> None:
+    """Tell the texts of the thread, and those of the roots that are among these refs."""
+    for stream in streams_of(view, thread_id):
+        for recorded in view.events(stream=stream):
+            for kind, ref in refs_in(recorded.event):
+                if (text := view.body(ref)) is not None:
+                    witness(ref, kind, text)
+    wanted = set(refs)
+    for root in roots:
+        stream = consolidation_stream(root.memory_version, root.scope)
+        for recorded in view.events(stream=stream):
+            for kind, ref in refs_in(recorded.event):
+                if ref in wanted and (text := view.body(ref)) is not None:
+                    witness(ref, kind, text)
+
+
+def streams_of(view: View, thread_id: str) -> list[str]:
+    """The thread's own stream, and that of its readings in each version."""
+    versions = {job.memory_version for job in view.rows(jobs, (jobs.STAGE1, thread_id))}
+    versions |= {root.memory_version for root in every_root(view)}
+    readings = [extraction_stream(version, thread_id) for version in sorted(versions)]
+    return [thread_stream(thread_id), *readings]
+
+
+def refs_in(event: AnyEvent | None) -> Iterator[tuple[str, str]]:
+    """What an event points to, by the kind of text. By the names of the fields: texts of events
+    that come later must not be passed over."""
+    if event is None:
+        return
+    for name in event.__struct_fields__:
+        value = getattr(event, name)
+        if name == "files":
+            yield from (("artifact", ref) for ref in value)
+        elif name.endswith("_ref") and isinstance(value, str):
+            yield name.removesuffix("_ref"), value
 
 
 def rendered(view: View, root: Root) -> set[str]:

@@ -85,6 +85,15 @@ class Writing(View, Protocol):
         """Delete texts by owner or ref; how many there were."""
 
 
+class Left(Struct, frozen=True, kw_only=True):
+    """What a database still has of the texts that a stream owned, after they were erased."""
+
+    texts: int = 0  # Rows of theirs.
+    keys: int = 0  # Erased texts, or groups of them, that this home could still open.
+    pending: list[str] = []  # What is not yet overwritten here, and who holds that up.
+    elsewhere: list[str] = []  # What lies where nobody can look from here.
+
+
 class Store(Protocol):
     def reading(self) -> AbstractContextManager[View]: ...
 
@@ -93,6 +102,8 @@ class Store(Protocol):
 
     def at(self, position: int) -> AbstractContextManager[View]:
         """The past, folded anew from the log."""
+
+    def left(self, owner: str) -> Left: ...
 
     def forgotten(self) -> Iterable[str]:
         """The threads whose forgetting was asked for last, kept beside the log: also those that

@@ -117,6 +117,11 @@ class KeyFile:
             node = child(node, bit)
         return child(node, "k")
 
+    def opens(self, paths: Iterable[bytes]) -> int:
+        """How many of these paths still lead to a key, their own or one under them."""
+        with self._open() as db:
+            return sum(leads_on(db, bits_of(path)) for path in paths)
+
     def erase(self, paths: Iterable[bytes], *, applied: int) -> None:
         """Make the keys under these paths underivable, all or none; `applied` only grows."""
         with self._open() as db:
@@ -147,6 +152,13 @@ def above(db: sqlite3.Connection, bits: str) -> tuple[str, bytes] | None:
         "SELECT place, node FROM nodes WHERE place <= ? ORDER BY place DESC LIMIT 1", (bits,)
     ).fetchone()
     return found if found is not None and bits.startswith(found[0]) else None
+
+
+def leads_on(db: sqlite3.Connection, bits: str) -> bool:
+    under = "SELECT 1 FROM nodes WHERE place >= ? AND place < ? LIMIT 1"
+    return (
+        above(db, bits) is not None or db.execute(under, (bits, bits + "2")).fetchone() is not None
+    )
 
 
 def puncture(db: sqlite3.Connection, bits: str) -> None:

@@ -1,0 +1,265 @@
+"""Every byte under a home, in pieces: what a certificate of a forgetting looks through.
+
+Files are read in pieces that overlap, so that nothing is held whole and nothing is cut at a seam.
+What lies compressed in a file (git objects, loose or in a pack, gzip, zstd) is given beside its
+bytes, wherever in the file it begins; UTF-16 is given as UTF-8. Names are given too. No link is
+followed, and what cannot be read is told.
+
+A file of SQLite's must not be closed by us: the system would drop the locks that SQLite holds on it
+in this process, and another program could then destroy it. So such files stay open until they are
+gone from the disk, one descriptor each.
+"""
+
+import os
+import re
+import sqlite3
+import stat
+import threading
+import zlib
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+from typing import Any
+
+from ..application.certificate import Kind, Piece, Searched
+
+PIECE_BYTES = 1 << 20
+OVERLAP_BYTES = 256  # More than any run or id that is looked for.
+INPUT_BYTES = 1 << 14
+COMPRESSED = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|\x28\xb5\x2f\xfd")
+ZSTD = b"\x28\xb5\x2f\xfd"
+GZIP = b"\x1f\x8b\x08"
+UTF_16 = re.compile(rb"(?:[\x20-\x7e]\x00){8}")
+BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
+DATABASE = re.compile(r".*\.(sqlite3?|db)(-wal|-shm|-journal)?", re.IGNORECASE)
+DATABASE_BEGINS = b"SQLite format 3\0"
+FULL_TEXT_INDEX = re.compile(rb"using\s+fts[345]", re.IGNORECASE)
+
+HELD: dict[tuple[int, int], int] = {}  # (device, inode) -> the descriptor.
+HOLDING = threading.Lock()
+
+
+class Sweep:
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.searched = Searched()
+
+    def schemas(self) -> Iterator[str]:
+        """How the tables are defined in SQLite's files: words that are the programs' own."""
+        for path, kind in self._walk():
+            if kind != "file" or not DATABASE.fullmatch(path.name) or "-" in path.suffix:
+                continue
+            with suppress(sqlite3.Error):  # Whatever it is, then it is swept without them.
+                with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+                    found = db.execute("SELECT sql FROM sqlite_master").fetchall()
+                yield from (sql for (sql,) in found if isinstance(sql, str))
+
+    def pieces(self) -> Iterator[Piece]:
+        release()
+        for path, kind in self._walk():
+            name = os.fsencode(path.relative_to(self.home))
+            yield self._piece(path, "name", 0, name)
+            try:
+                if kind == "link":
+                    yield self._piece(path, "name", 0, os.fsencode(os.readlink(path)))
+                elif kind == "file":
+                    yield from self._content(path)
+            except FileNotFoundError:
+                continue  # It was removed while we looked, so it is not there.
+            except OSError as error:
+                self._unread(path, error)
+
+    def _walk(self) -> Iterator[tuple[Path, str]]:
+        for folder, folders, files in os.walk(self.home, onerror=self._unlisted):
+            folders.sort()
+            for name in sorted([*folders, *files]):
+                path = Path(folder, name)
+                try:
+                    mode = os.lstat(path).st_mode
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    self._unread(path, error)
+                    continue
+                kinds = ((stat.S_ISLNK, "link"), (stat.S_ISREG, "file"))
+                yield path, next((kind for is_it, kind in kinds if is_it(mode)), "other")
+
+    def _content(self, path: Path) -> Iterator[Piece]:
+        with Opened(path) as file:
+            self.searched.files += 1
+            place = path.relative_to(self.home).parts[0]
+            self.searched.places[place] = self.searched.places.get(place, 0) + 1
+            kind: Kind = "file"
+            if file.is_database:
+                kind = "index" if is_index(path) else "database"
+            encoding = BYTE_ORDER_MARKS.get(file.read(0, 2))
+            streams = 0  # Up to where what lies compressed has been given.
+            for at, content in overlapping(self._counted(file)):
+                yield from self._forms(path, kind, at, content, encoding)
+                if file.is_database:
+                    continue
+                for begins in COMPRESSED.finditer(content):
+                    if (head := at + begins.start()) < streams:
+                        continue
+                    inside = Inside(file, head, begins[0])
+                    for where, plain in overlapping(inside.in_order()):
+                        yield from self._forms(path, kind, where, plain, None, inside=head)
+                    self.searched.inflated += inside.is_whole
+                    streams = inside.end if inside.is_whole else head + 1
+
+    def _counted(self, file: "Opened") -> Iterator[bytes]:
+        for part in file.in_order():
+            self.searched.bytes += len(part)
+            yield part
+
+    def _forms(
+        self,
+        path: Path,
+        kind: Kind,
+        at: int,
+        content: bytes,
+        encoding: str | None,
+        inside: int | None = None,
+    ) -> Iterator[Piece]:
+        yield self._piece(path, kind, at, content, inside)
+        if encoding is not None:
+            decoded = content.decode(encoding, "ignore").encode("utf-8", "ignore")
+            yield self._piece(path, kind, at, decoded, inside)
+        elif UTF_16.search(content):
+            yield self._piece(path, kind, at, content.replace(b"\0", b""), inside)
+
+    def _piece(
+        self, path: Path, kind: Kind, at: int, content: bytes, inside: int | None = None
+    ) -> Piece:
+        shown = os.fsencode(path.relative_to(self.home)).decode("utf-8", "backslashreplace")
+        return Piece(file=shown, kind=kind, at=at, content=content, inside=inside)
+
+    def _unlisted(self, error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            self._unread(Path(error.filename), error)
+
+    def _unread(self, path: Path, error: OSError) -> None:
+        told = f"{path}: {error.strerror}"
+        if told not in self.searched.unreadable:
+            self.searched.unreadable.append(told)
+
+
+class Opened:
+    """A regular file to read from. SQLite's are kept open behind us."""
+
+    def __init__(self, path: Path) -> None:
+        named = bool(DATABASE.fullmatch(path.name))
+        with HOLDING:
+            seen = os.lstat(path)
+            held = HELD.get((seen.st_dev, seen.st_ino))
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            self.descriptor = os.open(path, flags) if held is None else held
+            self.is_database = named or self.read(0, len(DATABASE_BEGINS)) == DATABASE_BEGINS
+            if self.is_database:
+                there = os.fstat(self.descriptor)
+                HELD.setdefault((there.st_dev, there.st_ino), self.descriptor)
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self.is_database:
+            os.close(self.descriptor)
+
+    def read(self, at: int, size: int) -> bytes:
+        return os.pread(self.descriptor, size, at)
+
+    def in_order(self) -> Iterator[bytes]:
+        at = 0
+        while content := self.read(at, PIECE_BYTES):
+            yield content
+            at += len(content)
+
+
+def release() -> None:
+    """Let go of files that are gone from the disk: nobody locks those any more."""
+    with HOLDING:
+        for key, descriptor in list(HELD.items()):
+            if os.fstat(descriptor).st_nlink == 0:
+                os.close(descriptor)
+                del HELD[key]
+
+
+def is_index(path: Path) -> bool:
+    """Whether it, or its write-ahead log, defines a full-text index: there, words stand alone."""
+    base = re.sub(r"-(wal|shm|journal)$", "", str(path))
+    for name in (base, f"{base}-wal"):
+        with suppress(FileNotFoundError), Opened(Path(name)) as file:
+            if any(FULL_TEXT_INDEX.search(part) for _, part in overlapping(file.in_order())):
+                return True
+    return False
+
+
+def overlapping(parts: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Each part behind the end of the one before it, and where that begins. Parts of zeros, as
+    erasing leaves them, are passed over."""
+    at, before = 0, b""
+    for part in parts:
+        content = before + part
+        if content.strip(b"\0"):
+            yield at - len(before), content
+        at += len(part)
+        before = content[-OVERLAP_BYTES:]
+
+
+class Inside(RawIOBase):
+    """What a compressed stream in a file holds. One that breaks off gives what it held so far."""
+
+    def __init__(self, file: Opened, begins: int, magic: bytes) -> None:
+        self.file = file
+        self.begins = begins
+        self.end = begins  # Up to where the stream was read.
+        self.magic = magic
+        self.is_whole = False
+
+    def in_order(self) -> Iterator[bytes]:
+        return self._zstd() if self.magic == ZSTD else self._zlib()
+
+    def _zlib(self) -> Iterator[bytes]:
+        inflating = zlib.decompressobj(
+            zlib.MAX_WBITS | 16 if self.magic == GZIP else zlib.MAX_WBITS
+        )
+        with suppress(zlib.error):  # Two bytes that looked like a beginning, or a torn end.
+            while not inflating.eof:
+                given = inflating.unconsumed_tail or self._input()
+                content = inflating.decompress(given, PIECE_BYTES)
+                if content:
+                    yield content
+                elif not given:
+                    return
+            self.end -= len(inflating.unused_data)
+            self.is_whole = True
+
+    def _zstd(self) -> Iterator[bytes]:
+        import zstandard
+
+        source = zstandard.ZstdDecompressor(max_window_size=1 << 31)
+        with (
+            suppress(zstandard.ZstdError),
+            source.stream_reader(BufferedReader(self), closefd=False) as reader,
+        ):
+            while content := reader.read(PIECE_BYTES):
+                yield content
+            self.is_whole = True
+            self.end = self.begins + 1  # How far the frame went is not said.
+
+    def _input(self) -> bytes:
+        given = self.file.read(self.end, INPUT_BYTES)
+        self.end += len(given)
+        return given
+
+    # As zstandard reads from it.
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        given = self._input()[: len(buffer)]
+        buffer[: len(given)] = given
+        return len(given)
