@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
-from ..application.surroundings import Seen
+from msgspec.structs import replace
+
+from ..application.surroundings import ProjectFile, Seen
 
 TIMEOUT_S = 1.0
+PROJECT_FILE = ".threadbook.toml"
 FILE_BYTES_MAX = 1 << 18
 
 SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
@@ -57,15 +60,28 @@ def seen(cwd: Path, *, home: Path) -> Seen:
     home = home.resolve()
     if not start.is_dir():
         return Seen()
+    files: list[ProjectFile] = []
     for folder in (start, *start.parents):
         if folder == home and folder != start:
             break
+        files += project_file(folder / PROJECT_FILE)
         entry = folder / ".git"
         if (entry / "HEAD").is_file():
-            return Seen(root=str(folder), remote=origin(entry))
+            return Seen(root=str(folder), remote=origin(entry), files=tuple(files))
         if entry.is_file():
-            return linked(folder, entry)
-    return Seen()
+            return replace(linked(folder, entry), files=tuple(files))
+    # Without a repository nothing says how far up a project reaches: only its own folder counts.
+    own = [file for file in files if Path(file.path).parent == start]
+    return Seen(files=tuple(own))
+
+
+def project_file(path: Path) -> list[ProjectFile]:
+    """What a project says of itself. One that is there and cannot be read is told, not skipped."""
+    if not os.path.lexists(path):
+        return []
+    text = read(path)
+    empty = not text and not (path.is_file() and path.stat().st_size == 0)
+    return [ProjectFile(path=str(path), text=None if empty else text)]
 
 
 def linked(folder: Path, entry: Path) -> Seen:

@@ -3,23 +3,28 @@
 The environment (`THREADBOOK_<KEY>`) beats the user's file. An unknown key is an error with a
 suggestion, in either. Numbers out of range are clamped, never refused, as Codex does with its
 own file; a wrong type is an error. What is in force is printed by `threadbook status`.
+
+A project's own file (`.threadbook.toml`) comes with a repository, so it is a stranger's word: it
+may take away, and any other line in it is an error.
 """
 
 import difflib
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
+from ..application.ports import Failure
+from ..application.surroundings import ProjectFile, Restriction
 from ..domain.eligibility import Limits
 
 
-class SettingsError(Exception):
+class SettingsError(Failure):
     """A settings file or variable that cannot be used. The message says which, and what to do."""
 
 
@@ -38,6 +43,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_raw_memories_for_consolidation: int = 256
     max_unused_days: int = 30
     history_days: int = 30
+    dedicated_tools: bool = True
+    max_rollouts_per_startup: int = 2
+    min_rate_limit_remaining_percent: int = 25
+    extract_model: str = ""
+    consolidation_model: str = ""
 
     def limits(self) -> Limits:
         return Limits(
@@ -61,6 +71,11 @@ REASONS: dict[str, str] = {
     "max_raw_memories_for_consolidation": "outputs, 1-4096: the best of them make a folder",
     "max_unused_days": "days, 0-365: an output unused for longer leaves the folder",
     "history_days": "days, 0-3650: how long replaced and withdrawn texts stay readable in the past",
+    "dedicated_tools": "false: the MCP server offers no tools (Codex's default; here it is true)",
+    "max_rollouts_per_startup": "sessions a run, 1-128, with a provider; offline has no cap",
+    "min_rate_limit_remaining_percent": "percent, 0-100: what a provider must have left for a run",
+    "extract_model": "phase 1's model at a provider; offline has none",
+    "consolidation_model": "phase 2's model at a provider; offline has none",
 }
 CLAMPS: dict[str, tuple[int, int]] = {
     "max_rollout_age_days": (0, 90),
@@ -68,7 +83,11 @@ CLAMPS: dict[str, tuple[int, int]] = {
     "max_raw_memories_for_consolidation": (1, 4096),
     "max_unused_days": (0, 365),
     "history_days": (0, 3650),
+    "max_rollouts_per_startup": (1, 128),
+    "min_rate_limit_remaining_percent": (0, 100),
 }
+# Names that Codex used earlier.
+ALIASES = {"no_memories_if_mcp_or_web_search": "disable_on_external_context"}
 
 
 def load(
@@ -132,6 +151,10 @@ def from_file(path: Path) -> dict[str, Any]:
     table = values.pop("memories", {})  # Codex's own table may be pasted as it is.
     if not isinstance(table, dict):
         raise SettingsError(f"{path}: `memories` must be a table: write [memories]")
+    for old, name in ALIASES.items():
+        for where in (values, table):
+            if old in where:
+                where.setdefault(name, where.pop(old))
     if twice := sorted(values.keys() & table.keys()):
         raise SettingsError(f"{path}: `{twice[0]}` is set twice, once under [memories]; keep one")
     values |= table
@@ -167,12 +190,7 @@ FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fi
 
 # Keys of Codex's own table that nothing here acts on yet: another key is no substitute for them.
 CODEX_ONLY = (
-    "consolidation_model",
-    "dedicated_tools",
     "dual_write",
-    "extract_model",
-    "max_rollouts_per_startup",
-    "min_rate_limit_remaining_percent",
     "use_memories",
 )
 # What else the environment may say that is no setting.
@@ -207,6 +225,61 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
             low, high = CLAMPS[key]
             converted[key] = min(max(converted[key], low), high)
     return Settings(**converted)
+
+
+# The only value that a project may give each of these.
+TAKES_AWAY = {
+    "generate_memories": False,
+    "use_memories": False,
+    "disable_on_external_context": True,
+}
+
+
+def restriction(files: Iterable[ProjectFile]) -> Restriction:
+    """What the files of a project take away, all together. Raises SettingsError."""
+    taken: dict[str, Any] = {}
+    sources: list[set[str]] = []
+    for file in files:
+        for key, value in values_of(file).items():
+            if key == "sources":
+                sources.append(set(narrower(file, value)))
+            elif key not in TAKES_AWAY:
+                can = ", ".join(f"{k} = {str(v).lower()}" for k, v in TAKES_AWAY.items())
+                raise SettingsError(
+                    f"{file.path}: a project's file may not set `{key}`; it can only take away:"
+                    f" {can}, sources"
+                )
+            elif value is not TAKES_AWAY[key]:
+                raise SettingsError(
+                    f"{file.path}: `{key}` can only be {str(TAKES_AWAY[key]).lower()} here; what"
+                    " gives more belongs into your own settings"
+                )
+            else:
+                taken[key] = value
+    common = tuple(sorted(set.intersection(*sources))) if sources else None
+    return Restriction(**taken, sources=common)
+
+
+def values_of(file: ProjectFile) -> dict[str, Any]:
+    if file.text is None:
+        raise SettingsError(f"{file.path}: cannot be read; check the file, or remove it")
+    try:
+        values = tomllib.loads(file.text)
+    except RecursionError as error:
+        raise SettingsError(f"{file.path}: nested beyond reason; check the file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file.path}: not valid TOML: {error}") from error
+    table = values.pop("memories", {})
+    if not isinstance(table, dict):
+        raise SettingsError(f"{file.path}: `memories` must be a table: write [memories]")
+    return values | table
+
+
+def narrower(file: ProjectFile, value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise SettingsError(f"{file.path}: `sources`: must be a list of texts in brackets")
+    above = Path(file.path).parent
+    return [str(above / expanded(each)) for each in value]
 
 
 EXPECTED: dict[Any, str] = {

@@ -55,7 +55,7 @@ def planned(around: Surroundings, view: View, *, keep_notes: bool) -> ResetRepor
     return ResetReport(
         version=version,
         outputs=len(view.find(stage1_outputs, stage1_outputs.OF_VERSION, memory_version=version)),
-        jobs=len(view.find(jobs, jobs.OF_VERSION, memory_version=version)),
+        jobs=sum(row.memory_version == version for row in view.rows(jobs, ())),
         notes=0 if keep_notes else len(view.rows(notes, ())),
         read_again=sum(
             row.mode == "enabled" and not row.forgotten

@@ -82,8 +82,6 @@ CREATE INDEX jobs_running ON jobs (kind, memory_version, lease_until) WHERE stat
 """,
 )
 
-OF_VERSION = "WHERE memory_version = :memory_version ORDER BY kind, job_key"
-
 # How many phase-1 jobs of other threads hold a lease that has not run out.
 OTHERS_RUNNING = """
 SELECT count(*)
