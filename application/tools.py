@@ -1,0 +1,441 @@
+"""Tools: what an agent asks of a memory, `list`, `read`, `search` and `add_ad_hoc_note`.
+
+Names, arguments, limits, cursors and errors are Codex's, so that what a model has learned of them
+holds here. Where Codex ends a turn (a file that is no text, an input error of the disk) we answer
+with an error that the model can read, and where it shows a megabyte we show a bounded excerpt and
+say so. Every question opens the memory anew: an answer is as of its call, not of a server's start.
+
+A `Refused` from here is text for a model: it names the argument and says what to do.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct, field
+from msgspec.structs import fields
+
+from ..domain.search import AllWithinLines, AnyOf, Hit, MatchMode, Query, lines_of
+from ..domain.truncation import cut_middle, tokens_of
+from .reading import (
+    InvalidPath,
+    NotFile,
+    NotFound,
+    NotText,
+    Reading,
+    TooBig,
+    Unreadable,
+    open_reading,
+    scope_to_read,
+    shown,
+)
+from .surroundings import Surroundings
+
+LIST_RESULTS_MAX = 2_000
+SEARCH_RESULTS_MAX = 200
+READ_TOKENS_MAX = 20_000
+PAGE_BYTES_MAX = 80_000
+SKIPPED_MAX = 20  # As many are named of the files that a search could not read.
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+class BadArguments(Unreadable):
+    code = "bad_arguments"
+
+    def __init__(self, why: str, kind: type[Struct]) -> None:
+        known = ", ".join(each.name for each in fields(kind))
+        super().__init__(f"{why}; the arguments are {known}")
+
+
+class InvalidCursor(Unreadable):
+    code = "invalid_cursor"
+
+    def __init__(self, cursor: str, why: str) -> None:
+        super().__init__(
+            f"cursor {cursor!r} {why}; give the next_cursor of the page before, or none to begin"
+        )
+
+
+class InvalidLineOffset(Unreadable):
+    code = "invalid_line_offset"
+
+    def __init__(self) -> None:
+        super().__init__("line_offset 0 is no line; lines are counted from 1")
+
+
+class LineOffsetExceedsFileLength(Unreadable):
+    code = "line_offset_exceeds_file_length"
+
+    def __init__(self, path: str, offset: int, count: int) -> None:
+        super().__init__(
+            f"line_offset {offset} is behind the end of {path}, which has {count} lines;"
+            f" give 1 to {count}"
+        )
+
+
+class InvalidMaxLines(Unreadable):
+    code = "invalid_max_lines"
+
+    def __init__(self) -> None:
+        super().__init__("max_lines 0 would read nothing; give 1 or more, or leave it out")
+
+
+class EmptyQuery(Unreadable):
+    code = "empty_query"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"queries {why}; give at least one text to look for, and no blank one")
+
+
+class InvalidMatchWindow(Unreadable):
+    code = "invalid_match_window"
+
+    def __init__(self) -> None:
+        super().__init__("match_mode.line_count 0 is no window; give 1 or more lines")
+
+
+class ListArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str | None = None
+    cursor: str | None = None
+    max_results: Count | None = None
+
+
+class ReadArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    path: str
+    line_offset: Count = 1
+    max_lines: Count | None = None
+
+
+class SearchArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    queries: tuple[str, ...]
+    match_mode: MatchMode = field(default_factory=AnyOf)
+    path: str | None = None
+    cursor: str | None = None
+    context_lines: Count = 0
+    case_sensitive: bool = True
+    normalized: bool = False
+    max_results: Count | None = None
+
+
+class NoteArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    filename: str
+    note: str
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    path: str
+    entry_type: Literal["file", "directory"]
+
+
+class ListAnswer(Struct, frozen=True, kw_only=True):
+    path: str | None
+    entries: list[Listed]
+    next_cursor: str | None
+    truncated: bool
+
+
+class ReadAnswer(Struct, frozen=True, kw_only=True):
+    path: str
+    start_line_number: int
+    content: str
+    truncated: bool
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """Lines count from 1. `content_truncated`: there is more of it than an excerpt may show."""
+
+    path: str
+    match_line_number: int
+    content_start_line_number: int
+    content: str
+    matched_queries: list[str]
+    content_truncated: bool
+
+
+class SearchAnswer(Struct, frozen=True, kw_only=True):
+    """`skipped` names files that could not be searched, because they are no text or too big."""
+
+    queries: list[str]
+    match_mode: MatchMode
+    path: str | None
+    matches: list[Match]
+    next_cursor: str | None
+    truncated: bool
+    skipped: list[str]
+
+
+Arguments = TypeVar("Arguments", bound=Struct)
+
+
+def decoded(arguments: Mapping[str, Any], kind: type[Arguments]) -> Arguments:
+    """Arguments as a client sent them; nothing is guessed, and nothing unknown is passed over."""
+    try:
+        found = msgspec.convert(arguments, kind)
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except msgspec.ValidationError as error:
+        raise BadArguments(str(error), kind) from error
+    except UnicodeEncodeError as error:
+        raise BadArguments("an argument has half a character (a lone surrogate)", kind) from error
+    return found
+
+
+class Tools:
+    """The tools as a session in `cwd` has them. Without a session nothing is recorded as shown.
+
+    Raises `AmbiguousScope` where the folder belongs to no project: then nobody's memory is read.
+    """
+
+    def __init__(
+        self, around: Surroundings, *, cwd: str, session: str | None = None, actor: str
+    ) -> None:
+        self.around = around
+        self.cwd = cwd
+        self.session = session
+        self.actor = actor
+
+    def scope(self) -> str:
+        with self.around.store.reading() as view:
+            return scope_to_read(self.around, view, self.cwd)
+
+    def open(self) -> Reading:
+        with self.around.store.reading() as view:
+            return open_reading(self.around, view, scope_to_read(self.around, view, self.cwd))
+
+    def list(self, asked: ListArguments) -> ListAnswer:
+        return listed(self.open(), asked)
+
+    def read(self, asked: ReadArguments) -> ReadAnswer:
+        reading = self.open()
+        answer = read(reading, asked)
+        self._shown(reading, "read", [within(asked.path)], [answer.content])
+        return answer
+
+    def search(self, asked: SearchArguments) -> SearchAnswer:
+        reading = self.open()
+        answer = search(reading, asked)
+        if answer.matches:
+            self._shown(
+                reading,
+                "search",
+                [match.path for match in answer.matches],
+                [match.content for match in answer.matches],
+            )
+        return answer
+
+    def _shown(
+        self,
+        reading: Reading,
+        via: Literal["read", "search"],
+        paths: Sequence[str],
+        contents: Sequence[str],
+    ) -> None:
+        threads = [each for path in dict.fromkeys(paths) for each in reading.threads_in(path)]
+        shown(
+            self.around,
+            reading,
+            session=self.session,
+            via=via,
+            thread_ids=threads,
+            tokens=sum(map(tokens_of, contents)),
+            actor=self.actor,
+        )
+
+
+def listed(reading: Reading, asked: ListArguments) -> ListAnswer:
+    """One level of a folder, or the one file that was named."""
+    path = found(reading, asked.path)
+    if reading.kind(path) == "file":
+        entries = [Listed(path=path, entry_type="file")]
+    else:
+        entries = [Listed(path=each.path, entry_type=each.kind) for each in reading.entries(path)]
+    start = place(asked.cursor)
+    if start > len(entries):
+        raise InvalidCursor(asked.cursor or "", f"is behind the end ({len(entries)} entries)")
+    end = start + clamped(asked.max_results, LIST_RESULTS_MAX)
+    return ListAnswer(
+        path=asked.path,
+        entries=entries[start:end],
+        next_cursor=str(end) if end < len(entries) else None,
+        truncated=end < len(entries),
+    )
+
+
+def read(reading: Reading, asked: ReadArguments) -> ReadAnswer:
+    """A file from a line on, cut in the middle where it is over the budget."""
+    if asked.line_offset == 0:
+        raise InvalidLineOffset
+    if asked.max_lines == 0:
+        raise InvalidMaxLines
+    path = found(reading, asked.path)
+    if reading.kind(path) != "file":
+        raise NotFile(f"path {asked.path!r} is no file; list shows what is in a folder")
+    text = reading.text(path)
+    lines = text.split("\n")
+    if asked.line_offset > len(lines):
+        raise LineOffsetExceedsFileLength(asked.path, asked.line_offset, len(lines))
+    rest = lines[asked.line_offset - 1 :]
+    wanted = "\n".join(rest)
+    more = asked.max_lines is not None and asked.max_lines < len(rest)
+    if more:
+        wanted = "\n".join(rest[: asked.max_lines]) + "\n"
+        # A text that ends with a break has no more behind it, though a line may begin there.
+        more = rest[asked.max_lines :] != [""]
+    content = cut_middle(wanted, tokens=READ_TOKENS_MAX)
+    return ReadAnswer(
+        path=asked.path,
+        start_line_number=asked.line_offset,
+        content=content,
+        truncated=more or content != wanted,
+    )
+
+
+def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
+    """What is found under a folder or in a file, by path and line, one page of it."""
+    query = query_of(asked)
+    path = found(reading, asked.path)
+    start = place(asked.cursor)
+    end = start + clamped(asked.max_results, SEARCH_RESULTS_MAX)
+    matches: list[Match] = []
+    skipped: list[str] = []
+    count = shown_bytes = 0
+    for file in files(reading, path):
+        try:
+            lines = lines_of(reading.text(file))
+        except (NotText, TooBig):
+            skipped.append(file)
+            continue
+        except Unreadable:
+            continue  # It went away, or became something else, since it was listed.
+        for hit in query.hits(lines):
+            if start <= count < end:
+                match = match_of(query, file, lines, hit, asked.context_lines)
+                shown_bytes += len(match.content.encode("utf-8", "surrogatepass"))
+                if matches and shown_bytes > PAGE_BYTES_MAX:
+                    end = count
+                else:
+                    matches.append(match)
+            count += 1
+    if start > count:
+        raise InvalidCursor(asked.cursor or "", f"is behind the end ({count} matches)")
+    return SearchAnswer(
+        queries=list(query.texts),
+        match_mode=asked.match_mode,
+        path=asked.path,
+        matches=matches,
+        next_cursor=str(end) if end < count else None,
+        truncated=end < count,
+        skipped=skipped[:SKIPPED_MAX],
+    )
+
+
+def query_of(asked: SearchArguments) -> Query:
+    query = Query(
+        texts=tuple(text.strip() for text in asked.queries),
+        mode=asked.match_mode,
+        case_sensitive=asked.case_sensitive,
+        normalized=asked.normalized,
+    )
+    if not query.texts:
+        raise EmptyQuery("is empty")
+    for text in query.texts:
+        if not text:
+            raise EmptyQuery("has a blank text")
+        if not query.folded(text):
+            raise EmptyQuery(f"has {text!r}, which has no letter or digit and normalized is true")
+    match query.mode:
+        case AllWithinLines(line_count=0):
+            raise InvalidMatchWindow
+    return query
+
+
+def match_of(query: Query, path: str, lines: Sequence[str], hit: Hit, context_lines: int) -> Match:
+    excerpt = query.excerpt(lines, hit, context_lines=context_lines)
+    return Match(
+        path=path,
+        match_line_number=hit.start + 1,
+        content_start_line_number=excerpt.start + 1,
+        content=excerpt.content,
+        matched_queries=list(hit.matched),
+        content_truncated=excerpt.truncated,
+    )
+
+
+def files(reading: Reading, path: str) -> list[str]:
+    """The file, or every file under the folder, by path."""
+    if reading.kind(path) == "file":
+        return [path]
+    return sorted(below(reading, path), key=lambda each: each.encode("utf-8", "surrogatepass"))
+
+
+def below(reading: Reading, path: str) -> Iterator[str]:
+    try:
+        entries = reading.entries(path)
+    except Unreadable:
+        return  # The folder was swapped for something else since it was listed.
+    for each in entries:
+        if each.kind == "file":
+            yield each.path
+        else:
+            yield from below(reading, each.path)
+
+
+def found(reading: Reading, path: str | None) -> str:
+    """A path that is there and that may be read: a file or a folder. `""` is the root."""
+    plain = within(path)
+    for each in dict.fromkeys(("", plain)):
+        match reading.kind(each):
+            case "file" | "directory":
+                pass
+            case "link":
+                raise InvalidPath(
+                    f"path {path!r} is a symbolic link, which is never followed; name the file"
+                    if each
+                    else "the memory folder is a symbolic link, which is never followed; a person"
+                    " has to put the folder itself there"
+                )
+            case "other":
+                raise NotFile(f"path {path!r} is neither a file nor a folder; list shows those")
+            case None:
+                raise NotFound(
+                    f"path {path!r} does not exist; list shows what there is"
+                    if each
+                    else "path '' does not exist: there is no memory for this project yet"
+                )
+    return plain
+
+
+# What a person or a model writes for a way out, on this system or another.
+_DRIVE = re.compile(r"[A-Za-z]:")
+_UNWRITABLE = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def within(path: str | None) -> str:
+    """A path as the root knows it. What is hidden looks like what is not there."""
+    parts = (path or "").split("/")
+    if path and (path[0] == "/" or "\\" in path or _DRIVE.match(path) or ".." in parts):
+        raise InvalidPath(
+            f"path {path!r} must stay within the memory folder; give it relative to the folder,"
+            " with / between names, and without .."
+        )
+    if path and _UNWRITABLE.search(path):
+        raise InvalidPath(f"path {path!r} has a control character; list shows the paths there are")
+    names = [name for name in parts if name not in ("", ".")]
+    if any(name[0] == "." for name in names):
+        raise NotFound(f"path {path!r} does not exist; list shows what there is")
+    return "/".join(names)
+
+
+def place(cursor: str | None) -> int:
+    """The offset that a cursor stands for."""
+    if cursor is None:
+        return 0
+    if not re.fullmatch(r"\+?[0-9]{1,19}", cursor):
+        raise InvalidCursor(cursor, "is no count")
+    return int(cursor)
+
+
+def clamped(asked: int | None, most: int) -> int:
+    return most if asked is None else min(max(asked, 1), most)
