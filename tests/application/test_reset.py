@@ -15,7 +15,7 @@ from threadbook.domain.events import (
 )
 from threadbook.projections import notes
 
-from tests.application.homes import FERN, MOSS, Interrupting, Session, content
+from tests.application.homes import FERN, MOSS, Interrupting, Session, Telling, content
 from tests.application.planted import PLANTED, Planted, left_in
 
 pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
@@ -199,6 +199,27 @@ def test_a_folder_that_was_being_written_is_written_again_without_what_was_reset
     assert len(done) == 1
     assert left_in(learned.path, *LEARNED, "storkish", "a heron lives") == []
     assert is_sound(learned)
+
+
+def test_a_run_that_goes_on_after_a_killed_reset_writes_into_an_empty_folder(learned):
+    folder = learned.root(learned.scope_of(LOST))
+    (folder / "own.md").write_text("a heron lives here\n")
+    (folder / "MEMORY.md").write_text("a stork lives here\n")
+    says = ("hello", "from now on always sing a storkish song")
+    learned.write(*(Session(number=n, cwd=FERN, says=says) for n in (3, 4)))
+
+    class Resetting(Telling):
+        def extract(self, header, items):
+            if not self.read:
+                with pytest.MonkeyPatch.context() as patch:
+                    patch.setattr(reset, "finish", lambda around: [])
+                    learned.another().reset()
+            return super().extract(header, items)
+
+    learned.run_with(extractor=Resetting())
+
+    assert "storkish" in str(content(folder))
+    assert left_in(learned.path, "a heron lives", "a stork lives", *LEARNED) == []
 
 
 def test_what_is_learned_while_the_log_is_read_goes_with_the_rest(learned):
