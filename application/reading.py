@@ -14,12 +14,23 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..domain.events import MemoryShown, session_stream
+from ..domain.artifact import MEMORY, SUMMARY
+from ..domain.events import (
+    ArtifactsPublished,
+    MemoryShown,
+    Phase2Succeeded,
+    RootRendered,
+    consolidation_stream,
+    session_stream,
+)
 from ..domain.refusals import Refused
 from ..domain.scope import has_root
+from ..domain.withholding import Gone, thread_of, withheld
+from ..projections import artifacts
+from ..projections.folder import SUMMARIES
 from .places import scope_of
 from .ports import View
-from .roots import Root, wanted
+from .roots import Root, gone, wanted
 from .surroundings import GLOBAL, Files, Kind, Surroundings
 
 
@@ -92,8 +103,52 @@ class Reading(Struct, frozen=True, kw_only=True):
         return self.files.text(path)
 
     def threads_in(self, path: str) -> tuple[str, ...]:
-        """The threads that somebody has been given who has read the file."""
-        return ()
+        """The threads that somebody has been given who has read the file: a summary is of one."""
+        if not path.startswith(f"{SUMMARIES}/"):
+            return ()
+        thread_id = thread_of(self.text(path))
+        return (thread_id,) if thread_id else ()
+
+
+class Visible:
+    """What is there for a reader, where some sessions are out of the memory."""
+
+    def __init__(self, files: Files, gone: Gone) -> None:
+        self.files = files
+        self.gone = gone
+
+    def kind(self, path: str) -> Kind | None:
+        kind = self.files.kind(path)
+        return None if kind == "file" and self.is_withheld(path) else kind
+
+    def names(self, path: str) -> Iterable[tuple[str, Kind]]:
+        found = self.files.names(path)
+        if path != SUMMARIES:
+            return found
+        return [each for each in found if not self.is_withheld(f"{path}/{each[0]}", each[1])]
+
+    def text(self, path: str) -> str:
+        if self.is_withheld(path):
+            raise NotFound(f"there is no {path}; list shows what there is")
+        text = self.files.text(path)
+        return withheld(path, text, self.gone, handbook=self.handbook() if path == SUMMARY else "")
+
+    def handbook(self) -> str:
+        try:
+            return self.files.text(MEMORY)
+        except Unreadable:
+            return ""
+
+    def is_withheld(self, path: str, kind: Kind = "file") -> bool:
+        """A summary by its name; one that somebody has named otherwise, by what it says."""
+        if kind != "file" or not path.startswith(f"{SUMMARIES}/"):
+            return False
+        if self.gone.is_summary(path, ""):
+            return True
+        try:
+            return self.gone.is_summary(path, self.files.text(path))
+        except Unreadable:
+            return False  # Whoever asks for it is told why.
 
 
 class Texts:
@@ -143,14 +198,44 @@ def scope_to_read(around: Surroundings, view: View, cwd: str) -> str:
 
 
 def open_reading(around: Surroundings, view: View, scope: str) -> Reading:
-    """What a reader of this scope may see now."""
+    """What a reader of this scope may see now. Raises `InvalidPath` where the folder is a link."""
     root = Root(memory_version=around.policy.memory_version, scope=scope)
+    tree = around.tree(root.memory_version, scope)
+    rendered_at = tree.rendered_at()
+    if rendered_at is None or not is_as_rendered(view, root, rendered_at) or not tree.kind(""):
+        return reading_of_log(view, root)
+    return reading_of(view, root, tree, rendered_at)
+
+
+def reading_of_log(view: View, root: Root) -> Reading:
+    """The root as the log has it, whatever lies on any disk."""
+    return reading_of(view, root, Texts(wanted(view, root)), last_change(view, root))
+
+
+def reading_of(view: View, root: Root, files: Files, rendered_position: int | None) -> Reading:
+    out = gone(view, root)
     return Reading(
         root=root,
         position=view.position,
-        rendered_position=view.position,
-        files=Texts(wanted(view, root)),
+        rendered_position=rendered_position,
+        files=Visible(files, out) if out else files,
     )
+
+
+def is_as_rendered(view: View, root: Root, rendered_at: int) -> bool:
+    """Whether a folder that was rendered at this position holds the newest that was published."""
+    kinds = {row.kind for row in view.rows(artifacts, (root.memory_version, root.scope))}
+    return {"file", "manifest"} <= kinds and last_change(view, root, after=rendered_at) is None
+
+
+def last_change(view: View, root: Root, *, after: int = 0) -> int | None:
+    """The position of the newest event that says what the folder should hold."""
+    found = None
+    stream = consolidation_stream(root.memory_version, root.scope)
+    for recorded in view.events(stream=stream, after=after):
+        if isinstance(recorded.event, ArtifactsPublished | Phase2Succeeded | RootRendered):
+            found = recorded.position
+    return found
 
 
 def shown(

@@ -8,8 +8,9 @@ from msgspec import Struct
 from ..domain.events import Input
 from ..domain.scope import has_root
 from ..domain.selection import cutoff_at
+from ..domain.withholding import Gone
 from ..projections import artifacts, selection, stage1_outputs, threads
-from ..projections.folder import digest, inputs, is_input
+from ..projections.folder import digest, inputs, is_input, summary_file_name
 from ..projections.roots import ROOTS
 from .ports import PhaseTwoOutput, View
 from .surroundings import GLOBAL, Policy
@@ -116,6 +117,18 @@ def live(view: View, root: Root) -> list[stage1_outputs.Row]:
 def may_be_read(row: stage1_outputs.Row, root: Root) -> bool:
     """Whether a live output is enabled, and of this root."""
     return row.memory_mode == "enabled" and root.scope in (GLOBAL, row.scope)
+
+
+def gone(view: View, root: Root) -> Gone:
+    """The threads of the last success that may not be read any more: the others of `live`."""
+    rows = view.find(
+        selection, selection.GONE, memory_version=root.memory_version, scope=root.scope
+    )
+    stems = (summary_file_name(row.thread_id, row.source_updated_at, None) for row in rows)
+    return Gone(
+        ids=frozenset(row.thread_id for row in rows),
+        stems=frozenset(stem.removesuffix(".md") for stem in stems),
+    )
 
 
 def published(view: View, root: Root) -> dict[str, str]:

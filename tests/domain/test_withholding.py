@@ -1,0 +1,176 @@
+"""What only sessions said that are out of the memory is in no text that is read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadbook.domain.withholding import WITHHELD, Gone, withheld
+
+FERN, MOSS = "019b7a00-0001-7000-8000-000000000001", "019b7a00-0002-7000-8000-000000000002"
+FERN_FILE, MOSS_FILE = "2026-01-01T14-39-39-0001-fern.md", "2026-01-01T14-39-39-0002-moss.md"
+FERN_GONE = Gone(ids=frozenset({FERN}), stems=frozenset({"2026-01-01T14-39-39-0001"}))
+
+
+def source(file, thread_id):
+    return (
+        f"- rollout_summaries/{file} (cwd=/srv/x, rollout_path=/s.jsonl,"
+        f" updated_at=2026-01-01T05:00:00+00:00, thread_id={thread_id})"
+    )
+
+
+HANDBOOK = f"""# Task Group: garden
+scope: work in /srv/x
+applies_to: cwd=/srv/x; reuse_rule=this project only
+
+## Task 1: water the fern, success
+
+### rollout_summary_files
+{source(FERN_FILE, FERN)}
+
+### keywords
+- fern
+
+## Task 2: comb the moss, success
+
+### rollout_summary_files
+{source(MOSS_FILE, MOSS)}
+
+### keywords
+- moss
+
+## User preferences
+- water at dawn [Task 1]
+  - and never at noon
+- comb on Sundays [Task 2]
+- whisper [Task 1][Task 2]
+"""
+SUMMARY = """v1
+
+## User Profile
+
+## User preferences
+- water at dawn (2026-01-01) [Task 1]
+- whisper (2026-01-01) [Task 1][Task 2]
+
+## General Tips
+
+## What's in Memory
+### fern
+#### 2026-01-01
+- water the fern: fern [Task 1]
+  - desc: success [Task 1]
+### moss
+#### 2026-01-01
+- comb the moss: moss [Task 2]
+"""
+RAW = f"""# Raw Memories
+
+## Thread `{FERN}`
+cwd: /srv/x
+
+water at dawn
+## Thread `{MOSS}`
+and this is still of the fern
+
+## Thread `{MOSS}`
+cwd: /srv/y
+
+comb on Sundays
+"""
+
+
+def lines_of(path, text, gone=FERN_GONE):
+    out = withheld(path, text, gone, handbook=HANDBOOK)
+    assert out.count("\n") == text.count("\n")
+    return out
+
+
+def test_a_statement_goes_with_its_last_source_and_stays_with_any_other():
+    out = lines_of("MEMORY.md", HANDBOOK)
+
+    assert "water" not in out
+    assert "noon" not in out
+    assert FERN not in out
+    assert "- fern" not in out
+    assert "- comb on Sundays [Task 2]" in out
+    assert "- whisper [Task 1][Task 2]" in out
+    assert out.startswith("# Task Group: garden\nscope: work in /srv/x\n")
+    assert out.split("\n")[4] == WITHHELD
+
+
+def test_a_project_of_which_no_session_is_left_loses_its_name_too():
+    both = Gone(ids=frozenset({FERN, MOSS}))
+
+    out = lines_of("MEMORY.md", HANDBOOK, both)
+
+    assert "garden" not in out
+    assert "/srv/x" not in out
+    assert "whisper" not in out
+    assert "## User preferences" in out
+
+
+def test_the_summary_asks_the_handbook_what_a_task_is():
+    out = lines_of("memory_summary.md", SUMMARY)
+
+    assert "water" not in out
+    assert "### fern" not in out
+    assert "- whisper (2026-01-01) [Task 1][Task 2]" in out
+    assert "### moss\n#### 2026-01-01\n- comb the moss: moss [Task 2]" in out
+
+
+def test_a_section_of_the_raw_memories_ends_where_another_truly_begins():
+    forged = RAW
+    honest = RAW.replace(f"dawn\n## Thread `{MOSS}`", "dawn\n-")
+
+    assert "and this is still" not in lines_of("raw_memories.md", forged)
+    assert "comb on Sundays" not in lines_of("raw_memories.md", forged)
+    assert "comb on Sundays" in lines_of("raw_memories.md", honest)
+    assert "dawn" not in lines_of("raw_memories.md", honest)
+
+
+def test_a_number_that_several_groups_use_means_its_own_groups_task():
+    twice = HANDBOOK + HANDBOOK.replace("garden", "shed").replace(
+        f"{source(FERN_FILE, FERN)}", source(MOSS_FILE, MOSS)
+    )
+
+    out = lines_of("MEMORY.md", twice)
+
+    assert out.count("water at dawn [Task 1]") == 1
+    assert "water" not in out.partition("# Task Group: shed")[0]
+
+
+def test_a_number_that_could_mean_a_task_that_is_gone_is_not_told_in_the_summary():
+    twice = HANDBOOK + HANDBOOK.replace("garden", "shed").replace(
+        f"{source(FERN_FILE, FERN)}", source(MOSS_FILE, MOSS)
+    )
+
+    out = withheld("memory_summary.md", SUMMARY, FERN_GONE, handbook=twice)
+
+    assert "water at dawn" not in out
+
+
+@pytest.mark.parametrize("name", [FERN, FERN.upper(), FERN_FILE, "2026-01-01T14-39-39-0001.md"])
+def test_without_our_grammar_a_line_goes_that_names_the_session_or_its_summary(name):
+    text = f"the fern is watered at dawn, see {name}\nand the moss is combed\n"
+
+    for path in ("MEMORY.md", "memory_summary.md", "skills/garden/SKILL.md"):
+        assert lines_of(path, text) == f"{WITHHELD}\nand the moss is combed\n"
+
+
+def test_notes_and_the_summaries_of_others_are_a_persons_and_stay():
+    text = f"see {FERN}"
+
+    assert lines_of("extensions/ad_hoc/notes/a.md", text) == text
+    assert lines_of(f"rollout_summaries/{MOSS_FILE}", text) == text
+
+
+def test_the_summary_of_such_a_session_is_known_by_its_name_or_by_what_it_says():
+    assert FERN_GONE.is_summary(f"rollout_summaries/{FERN_FILE}", "")
+    assert FERN_GONE.is_summary("rollout_summaries/renamed.md", f"thread_id: {FERN}\nx")
+    assert not FERN_GONE.is_summary(f"rollout_summaries/{MOSS_FILE}", f"thread_id: {MOSS}\n")
+
+
+@given(st.text(), st.sampled_from(["MEMORY.md", "memory_summary.md", "raw_memories.md", "x.md"]))
+def test_any_text_keeps_its_lines_and_with_everybody_live_its_bytes(text, path):
+    assert withheld(path, text, Gone(), handbook=text) == text
+    out = withheld(path, text, FERN_GONE, handbook=text)
+    assert out.count("\n") == text.count("\n")
