@@ -144,9 +144,10 @@ def read(path: Path) -> str:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        return ""
     with open(number, "rb") as file:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            return ""
         content = file.read(FILE_BYTES_MAX + 1)
     return "" if len(content) > FILE_BYTES_MAX else content.decode("utf-8", "replace")
 
