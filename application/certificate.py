@@ -219,11 +219,11 @@ def look(sweep: Sweep, sought: Sought, thread_id: str | None) -> tuple[list[Foun
     """What was found, up to a number, and how many more."""
     found: list[Found] = []
     more = 0
-    ends: dict[tuple[str, int | None, bool], int] = {}
+    ends: dict[tuple[str, str, int | None, bool], int] = {}
     for piece in sweep.pieces():
         for each in hits(piece, sought, thread_id):
             # Pieces overlap, so that what lies at a seam is seen twice.
-            place = each.file, each.inside, each.in_name
+            place = each.what, each.file, each.inside, each.in_name
             if each.offset < ends.get(place, 0):
                 continue
             ends[place] = each.offset + each.size
