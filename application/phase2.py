@@ -26,6 +26,7 @@ from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
 from .folder import is_behind, is_current
+from .notes import adopt
 from .ports import Failure, PhaseTwoOutput, View, Writing
 from .render import Rendered, render
 from .reports import RootReport
@@ -90,6 +91,9 @@ def one_root(
 ) -> RootReport | None:
     """Bring one root up to date, waiting for whoever is at it. None: there is nothing to do."""
     workspace = around.workspace(root.memory_version, root.scope)
+    if workspace.path.is_dir():
+        with workspace.lock(holder=around.worker_id):
+            adopt(around, root, workspace, run_id=run_id)
     caught_up = catch_up(around, root, workspace, run_id=run_id)
     for _ in range(TRIES):
         claimed = claim_when_free(around, root, workspace, run_id=run_id, waiting=waiting)

@@ -30,7 +30,7 @@ from ..projections import artifacts
 from ..projections.folder import SUMMARIES
 from .places import scope_of
 from .ports import View
-from .roots import Root, gone, wanted
+from .roots import Root, gone, notes_of, wanted
 from .surroundings import GLOBAL, Files, Kind, Surroundings
 
 
@@ -202,8 +202,11 @@ def open_reading(around: Surroundings, view: View, scope: str) -> Reading:
     root = Root(memory_version=around.policy.memory_version, scope=scope)
     tree = around.tree(root.memory_version, scope)
     rendered_at = tree.rendered_at()
-    if rendered_at is None or not is_as_rendered(view, root, rendered_at) or not tree.kind(""):
+    is_there = tree.kind("") is not None
+    if rendered_at is None or not is_there or not is_as_rendered(view, root, rendered_at):
         return reading_of_log(view, root)
+    if any(tree.kind(path) is None for path in notes_of(view, root)):
+        return reading_of_log(view, root)  # Whoever holds the folder will write it.
     return reading_of(view, root, tree, rendered_at)
 
 

@@ -9,12 +9,13 @@ from ..domain.events import Input
 from ..domain.scope import has_root
 from ..domain.selection import cutoff_at
 from ..domain.withholding import Gone
-from ..projections import artifacts, selection, stage1_outputs, threads
+from ..projections import artifacts, notes, selection, stage1_outputs, threads
 from ..projections.folder import digest, inputs, is_input, summary_file_name
 from ..projections.roots import ROOTS
 from .ports import PhaseTwoOutput, View
 from .surroundings import GLOBAL, Policy
 
+NOTES = "extensions/ad_hoc/notes"
 ENOUGH = 4  # Times the limit: from so many recent outputs on, the walk by rank is the quick one.
 
 
@@ -143,8 +144,31 @@ def published(view: View, root: Root) -> dict[str, str]:
 
 
 def wanted(view: View, root: Root) -> dict[str, str]:
-    """Everything the folder should hold: the inputs of the last success, and what it published."""
-    return texts_of_inputs(view, root) | published(view, root)
+    """Everything the folder should hold: the inputs of the last success, what it published, and
+    the notes of its scope."""
+    files = {path: note.text for path, note in notes_of(view, root).items()}
+    return files | texts_of_inputs(view, root) | published(view, root)
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    body_ref: str
+    text: str
+    at: int
+
+
+def notes_of(view: View, root: Root) -> dict[str, Note]:
+    """Path -> note, oldest first. Codex's single folder has those of every project; where two have
+    one name, the later is told apart by its ref."""
+    asked = notes.EVERYWHERE if root.scope == GLOBAL else notes.OF_SCOPE
+    found: dict[str, Note] = {}
+    for row in view.find(notes, asked, scope=root.scope):
+        kept = view.body(row.body_ref)
+        if kept is not None:
+            path, text = split(kept)
+            if path in found:
+                path = f"{path.removesuffix('.md')}-{row.body_ref[:8]}.md"
+            found[path] = Note(body_ref=row.body_ref, text=text, at=row.at)
+    return found
 
 
 def texts_of_inputs(view: View, root: Root) -> dict[str, str]:

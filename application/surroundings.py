@@ -108,6 +108,9 @@ class Workspace(Protocol):
     def write(self, path: str, text: str, *, flushed: bool = ...) -> str:
         """Replace a file as a whole; its digest."""
 
+    def remove(self, path: str) -> bool:
+        """Remove a file and the folders it leaves empty; whether there was one."""
+
     def prune_summaries(self, keep: Collection[str]) -> list[str]:
         """Remove every summary but these; which."""
 

@@ -32,6 +32,11 @@ CREATE TABLE notes (
 
 OF_SCOPE = "WHERE scope = :scope ORDER BY at, body_ref"
 
+# Of every project that is read in Codex's single folder.
+EVERYWHERE = """
+WHERE scope = :scope OR scope LIKE 'project:%' ORDER BY at, body_ref
+"""
+
 
 class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     body_ref: str
