@@ -111,12 +111,13 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
     known = state.thread(tx, sighting.header.thread_id)
     if known.forgotten:
         return False
-    if is_older_copy(known, sighting.header):
-        return False
+    elsewhere = is_elsewhere(around, known, sighting.header)
+    if elsewhere and sighting.header.updated_at_ms < known.updated_at_ms:
+        return False  # A copy that says less, such as a backup, takes nothing back.
     now = around.now()
     events: list[Event] = []
     if known.exists:
-        events += changes(around, tx, known, sighting, now=now)
+        events += changes(around, tx, known, sighting, elsewhere=elsewhere, now=now)
     else:
         events.append(first_sight(around, tx, known, sighting, now=now))
     if events:
@@ -135,14 +136,14 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
     return bool(events) or linked
 
 
-def is_older_copy(known: thread.Thread, header: Header) -> bool:
-    """Another file of the same session that says less, such as a backup: it takes nothing back."""
-    return (
-        known.exists
-        and header.rollout_path != known.rollout_path
-        and header.updated_at_ms < known.updated_at_ms
-        and Path(known.rollout_path).exists()
-    )
+def is_elsewhere(around: Surroundings, known: thread.Thread, header: Header) -> bool:
+    """Another file of the session than the one that the log knows, which is another machine's, or
+    still lies where it was. What is not there any more on this machine has moved."""
+    if not known.exists:
+        return False
+    if known.machine_id not in (None, around.machine_id):
+        return True
+    return header.rollout_path != known.rollout_path and Path(known.rollout_path).exists()
 
 
 def first_sight(
@@ -173,6 +174,7 @@ def first_sight(
         preview_ref=tx.put(owner, preview) if preview else None,
         mode=mode,
         mode_reason=reason,
+        machine_id=around.machine_id,
         now=now,
     )
 
@@ -202,7 +204,13 @@ def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, no
 
 
 def changes(
-    around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
+    around: Surroundings,
+    tx: Writing,
+    known: thread.Thread,
+    sighting: Sighting,
+    *,
+    elsewhere: bool,
+    now: int,
 ) -> list[Event]:
     header = sighting.header
     preview_ref: str | UnsetType = UNSET
@@ -211,7 +219,15 @@ def changes(
         before = tx.body(known.preview_ref) if known.preview_ref else None
         if preview and preview != before:
             preview_ref = tx.put(thread_stream(known.thread_id), preview)
-    read = thread.change(known, header=header, root=sighting.root, preview_ref=preview_ref, now=now)
+    read = thread.change(
+        known,
+        header=header,
+        root=sighting.root,
+        preview_ref=preview_ref,
+        machine_id=around.machine_id,
+        elsewhere=elsewhere,
+        now=now,
+    )
     asked = thread.follow_transcript(known, memory_mode=header.memory_mode, now=now)
     if asked is None and pollutes_now(around, known, sighting, grown=read is not None):
         asked = thread.pollute(known, cause=sighting.polluting[0], now=now)
@@ -253,10 +269,5 @@ def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> 
     return bool(events)
 
 
-def unfinished(sightings: Iterable[Sighting]) -> dict[str, int]:
-    """Thread id -> mtime of the file whose last line is half written."""
-    return {
-        sighting.header.thread_id: sighting.unfinished_mtime_ms
-        for sighting in sightings
-        if sighting.unfinished_mtime_ms is not None
-    }
+def by_thread(sightings: Iterable[Sighting]) -> dict[str, Sighting]:
+    return {sighting.header.thread_id: sighting for sighting in sightings}

@@ -24,6 +24,7 @@ from ..domain.refusals import LeaseLost, Refused
 from ..domain.session import AnyItem, Header
 from ..projections import jobs, threads
 from . import state
+from .ingest import Sighting
 from .ports import Extracted, Failure, NoLongerASession, Progress, View, Writing
 from .reports import Stage1Report
 from .requests import request, root_of
@@ -141,9 +142,24 @@ class Shut(Refused):
         self.gate = gate.name
 
 
-def read(around: Surroundings, thread: threads.Row) -> Extracted | None:
+def source_of(around: Surroundings, thread: threads.Row, sighting: Sighting | None) -> Path | None:
+    """The session's file on this machine: as this run found it, or else as the log knows it.
+
+    A copy that says less than the log knows is not the session as it is now, and what another
+    machine's path leads to here may be anything.
+    """
+    if sighting is not None and sighting.header.updated_at_ms >= thread.updated_at_ms:
+        path = sighting.header.rollout_path
+    elif thread.machine_id in (None, around.machine_id):
+        path = thread.rollout_path
+    else:
+        return None
+    return Path(path) if os.path.exists(path) else None
+
+
+def read(around: Surroundings, thread: threads.Row, source: Path) -> Extracted | None:
     """The session's file through redaction, the extractor, and redaction again."""
-    items = around.rollouts.items(Path(thread.rollout_path), now_ms=int(around.clock() * 1000))
+    items = around.rollouts.items(source, now_ms=int(around.clock() * 1000))
     try:
         found = around.extractor.extract(redact_header(header_of(thread)), redacted(items))
     except NoLongerASession as error:
@@ -264,7 +280,7 @@ def run(
     run_id: str,
     backfill: int | None,
     again: bool = False,
-    unfinished: Mapping[str, int],
+    sighted: Mapping[str, Sighting],
     waiting: dict[str, int],
     progress: Progress | None = None,
 ) -> Stage1Report:
@@ -286,13 +302,21 @@ def run(
                 row,
                 backfill=backfill,
                 again=again,
-                unfinished=unfinished,
+                sighted=sighted,
                 report=report,
                 waiting=waiting,
             )
             thread = tx.rows(threads, (row.thread_id,))[0]
         if claimed is not None:
-            match one(around, claimed, thread, run_id=run_id, backfill=backfill is not None):
+            lease, source = claimed
+            match one(
+                around,
+                lease,
+                thread,
+                source=source,
+                run_id=run_id,
+                backfill=backfill is not None,
+            ):
                 case "succeeded":
                     report.succeeded += 1
                 case "no_output":
@@ -309,14 +333,16 @@ def claim_or_count(
     *,
     backfill: int | None,
     again: bool = False,
-    unfinished: Mapping[str, int],
+    sighted: Mapping[str, Sighting],
     report: Stage1Report,
     waiting: dict[str, int],
-) -> Stage1LeaseClaimed | None:
-    """A claim, or one more of those that wait, and for what."""
+) -> tuple[Stage1LeaseClaimed, Path] | None:
+    """A claim and the file to read, or one more of those that wait, and for what."""
     # A disk that is not there today is no reason to give a session up, nor to say so each time.
-    why = None if os.path.exists(row.rollout_path) else "source_missing"
-    if why is None:
+    sighting = sighted.get(row.thread_id)
+    source = source_of(around, tx.rows(threads, (row.thread_id,))[0], sighting)
+    why = "source_missing"
+    if source is not None:
         try:
             claimed = claim(
                 around,
@@ -324,7 +350,7 @@ def claim_or_count(
                 row.thread_id,
                 backfill=backfill is not None,
                 again=again,
-                unfinished_mtime_ms=unfinished.get(row.thread_id),
+                unfinished_mtime_ms=sighting.unfinished_mtime_ms if sighting else None,
             )
         except Shut as shut:
             why = shut.gate
@@ -332,7 +358,7 @@ def claim_or_count(
             why = refused.code
         else:
             report.claimed += 1
-            return claimed
+            return claimed, source
     if why != "up_to_date":
         report.waiting += 1
         waiting[why] = waiting.get(why, 0) + 1
@@ -344,13 +370,14 @@ def one(
     claimed: Stage1LeaseClaimed,
     thread: threads.Row,
     *,
+    source: Path,
     run_id: str,
     backfill: bool,
 ) -> Literal["succeeded", "no_output", "failed"]:
     """Read a claimed session to its end, whatever that is."""
     stream = extraction_stream(claimed.memory_version, claimed.thread_id)
     try:
-        found = read(around, thread)
+        found = read(around, thread, source)
     except ExtractionFailed as error:
         with around.store.writing(actor="pipeline", run_id=run_id) as tx:
             job = state.extraction(tx, claimed.memory_version, claimed.thread_id)

@@ -42,9 +42,9 @@ def run(
     sightings, found = ingest.survey(around, sources, progress=progress)
     report.sessions, report.skipped_lines = found.sessions, found.skipped_lines
     report.unreadable = found.unreadable
-    unfinished = ingest.unfinished(sightings)
+    sighted = ingest.by_thread(sightings)
     if dry_run:
-        rehearse(around, sightings, report, backfill=backfill, again=again, unfinished=unfinished)
+        rehearse(around, sightings, report, backfill=backfill, again=again, sighted=sighted)
         return report
 
     report.ingested = ingest.record(around, sightings, actor="pipeline", run_id=report.run_id)
@@ -54,7 +54,7 @@ def run(
             report,
             backfill=backfill,
             again=again,
-            unfinished=unfinished,
+            sighted=sighted,
             progress=progress,
             unusable=unusable,
         )
@@ -74,7 +74,7 @@ def work(
     *,
     backfill: int | None,
     again: bool,
-    unfinished: Mapping[str, int],
+    sighted: Mapping[str, ingest.Sighting],
     progress: Progress | None,
     unusable: list[Failure],
 ) -> None:
@@ -86,7 +86,7 @@ def work(
         run_id=report.run_id,
         backfill=backfill,
         again=again,
-        unfinished=unfinished,
+        sighted=sighted,
         waiting=report.waiting,
         progress=progress,
     )
@@ -147,7 +147,7 @@ def rehearse(
     *,
     backfill: int | None,
     again: bool,
-    unfinished: Mapping[str, int],
+    sighted: Mapping[str, ingest.Sighting],
 ) -> None:
     """Do the first steps in one transaction, claims included, count, and take it all back."""
     try:
@@ -162,7 +162,7 @@ def rehearse(
                         row,
                         backfill=backfill,
                         again=again,
-                        unfinished=unfinished,
+                        sighted=sighted,
                         report=report.stage1,
                         waiting=report.waiting,
                     )

@@ -39,7 +39,10 @@ NO_TOKENS = Tokens()
 
 
 class ThreadRegistered(Event, frozen=True, kw_only=True, tag="thread.registered"):
-    """A session was first seen. `source` is the program's own word; `kind` is ours."""
+    """A session was first seen. `source` is the program's own word; `kind` is ours.
+
+    `machine_id`: on whose disk `rollout_path` is; None in what was recorded before that was.
+    """
 
     thread_id: str
     tool: Tool
@@ -58,6 +61,7 @@ class ThreadRegistered(Event, frozen=True, kw_only=True, tag="thread.registered"
     forked_from: str | None
     mode: Mode
     mode_reason: str
+    machine_id: str | None = None
 
 
 class ThreadChanged(Event, frozen=True, kw_only=True, tag="thread.changed"):
@@ -75,6 +79,7 @@ class ThreadChanged(Event, frozen=True, kw_only=True, tag="thread.changed"):
     preview_ref: str | UnsetType | None = UNSET
     archived: bool | UnsetType = UNSET
     forked_from: str | UnsetType | None = UNSET
+    machine_id: str | UnsetType | None = UNSET
 
 
 class MemoryModeSet(Event, frozen=True, kw_only=True, tag="thread.mode_set"):

@@ -43,6 +43,7 @@ class Thread(Struct, frozen=True, kw_only=True):
     source: str = ""
     kind: Kind = "unknown"
     rollout_path: str = ""
+    machine_id: str | None = None  # On whose disk that is, where it is known.
     cwd: str | None = None
     git_branch: str | None = None
     repository_url: str | None = None
@@ -82,6 +83,7 @@ def register(
     preview_ref: str | None,
     mode: Mode,
     mode_reason: str,
+    machine_id: str | None = None,
     now: int,
 ) -> ThreadRegistered:
     if thread.forgotten:
@@ -107,6 +109,7 @@ def register(
         forked_from=header.forked_from,
         mode=mode,
         mode_reason=mode_reason,
+        machine_id=machine_id,
     )
 
 
@@ -116,12 +119,17 @@ def change(
     header: Header,
     root: str | None = None,
     preview_ref: str | UnsetType | None = UNSET,
+    machine_id: str | None = None,
+    elsewhere: bool = False,
     now: int,
 ) -> ThreadChanged | None:
     """What a later reading says that is new, or None. An unset `preview_ref` is an unchanged one.
 
     Branch and remote stay what was seen first: they say where the session was, not where the
     folder is today. A root that is gone from disk, and a cwd that a reading lacks, stay known.
+    `elsewhere`: what was read is another file than the one that is known, which still counts.
+    It takes that file's place when it says more, and else fills in what nobody knew: two machines
+    with a copy each do not take turns.
     """
     require_known(thread)
     read = {
@@ -137,10 +145,14 @@ def change(
         "archived": header.archived,
         "forked_from": header.forked_from or thread.forked_from,
     }
+    if elsewhere and header.updated_at_ms <= thread.updated_at_ms:
+        read = {field: getattr(thread, field) or read[field] for field in FIRST_SEEN}
+    elif machine_id is not None:
+        read["machine_id"] = machine_id
     known = asdict(thread)
     changed = {field: value for field, value in read.items() if value != known[field]}
-    if not changed:
-        return None
+    if changed.keys() <= {"machine_id"}:
+        return None  # Who has the file that we know is worth no event by itself.
     return ThreadChanged(at=now, thread_id=thread.thread_id, **changed)  # type: ignore[arg-type]
 
 
@@ -245,6 +257,8 @@ def evolve(thread: Thread, event: ThreadEvent) -> Thread:
             assert_never(event)
 
 
+# What no later reading takes away.
+FIRST_SEEN = ("cwd", "git_branch", "repository_url", "root", "preview_ref", "forked_from")
 REGISTERED = tuple(
     field for field in Thread.__struct_fields__ if field in ThreadRegistered.__struct_fields__
 )

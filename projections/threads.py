@@ -41,6 +41,7 @@ CREATE TABLE threads (
     source          TEXT NOT NULL,
     kind            TEXT NOT NULL,
     rollout_path    TEXT NOT NULL,
+    machine_id      TEXT,
     cwd             TEXT,
     git_branch      TEXT,
     repository_url  TEXT,
@@ -103,6 +104,7 @@ class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     source: str = ""
     kind: Kind = "unknown"
     rollout_path: str = ""
+    machine_id: str | None = None
     cwd: str | None = None
     git_branch: str | None = None
     repository_url: str | None = None
@@ -158,6 +160,7 @@ def registered(row: Row, event: ThreadRegistered) -> Row:
         source=event.source,
         kind=event.kind,
         rollout_path=event.rollout_path,
+        machine_id=event.machine_id,
         cwd=event.cwd,
         git_branch=event.git_branch,
         repository_url=event.repository_url,
@@ -180,6 +183,7 @@ def changed(row: Row, event: ThreadChanged) -> Row:
         source=kept(event.source, row.source),
         kind=kept(event.kind, row.kind),
         rollout_path=kept(event.rollout_path, row.rollout_path),
+        machine_id=kept(event.machine_id, row.machine_id),
         cwd=kept(event.cwd, row.cwd),
         git_branch=kept(event.git_branch, row.git_branch),
         repository_url=kept(event.repository_url, row.repository_url),

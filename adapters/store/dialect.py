@@ -6,7 +6,7 @@ max(position) + 1 under the advisory lock; secure deletion is sealing instead.
 """
 
 # Of the tables, as tests/fixtures/databases knows each one that there was.
-SCHEMA_NUMBER = 2
+SCHEMA_NUMBER = 3
 APPLICATION_ID = 0x54424F4B  # "TBOK", which file(1) shows.
 
 LOG = (

@@ -5,6 +5,7 @@ never rests; what they say is given, or the session's own words.
 """
 
 from contextlib import contextmanager
+from pathlib import Path
 
 from msgspec.structs import replace
 from threadbook import Memory
@@ -137,13 +138,27 @@ class Steps:
         """Read it to its end as a run does; the name of the count that it adds to."""
         with self.store.reading() as view:
             (thread,) = view.rows(threads, (claimed.thread_id,))
-        return phase1.one(self.around, claimed, thread, run_id="r", backfill=False)
+        return phase1.one(
+            self.around,
+            claimed,
+            thread,
+            source=Path(thread.rollout_path),
+            run_id="r",
+            backfill=False,
+        )
 
     def fails(self, claimed, kind="bad_reply", *, retry_after_s=None) -> str:
         around = replace(self.around, extractor=failing(kind, retry_after_s))
         with self.store.reading() as view:
             (thread,) = view.rows(threads, (claimed.thread_id,))
-        return phase1.one(around, claimed, thread, run_id="r", backfill=False)
+        return phase1.one(
+            around,
+            claimed,
+            thread,
+            source=Path(thread.rollout_path),
+            run_id="r",
+            backfill=False,
+        )
 
     def phase1(self, **limits):
         """All of phase 1, within other limits if they are given."""
@@ -151,7 +166,7 @@ class Steps:
         around = replace(
             self.around, policy=replace(policy, limits=replace(policy.limits, **limits))
         )
-        return phase1.run(around, run_id="r", backfill=None, unfinished={}, waiting={})
+        return phase1.run(around, run_id="r", backfill=None, sighted={}, waiting={})
 
     # Phase 2.
 

@@ -521,7 +521,7 @@ def test_a_session_read_anew_under_a_run_is_read_by_the_next(home):
         found, _ = ingest.survey(around, [home.sessions])
         ingest.record(around, found, actor="pipeline", run_id=None)
         with other._workers.at_work(around.worker_id):
-            phase1.run(around, run_id="other", backfill=None, unfinished={}, waiting={})
+            phase1.run(around, run_id="other", backfill=None, sighted={}, waiting={})
 
     home.later(12 * HOUR_S).run_with(consolidator=Interrupting(reads_it_again))
     home.later(60).run()

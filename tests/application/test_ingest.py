@@ -193,6 +193,33 @@ def test_an_older_copy_elsewhere_changes_nothing(home):
     assert home.position == before
 
 
+def test_a_copy_beside_the_file_changes_nothing_until_the_file_is_gone(home):
+    home.write(A, folder="first")
+    home.run()
+    before = home.position
+    home.write(A, folder="second")
+
+    home.run()
+    beside = home.position
+    shutil.rmtree(home.sessions / "first")
+    home.run()
+
+    assert beside == before
+    (changed,) = home.events(ThreadChanged)
+    assert "/second/" in changed.rollout_path
+    assert home.position > before
+    assert home.run().ingested == 0
+
+
+def test_a_session_is_known_with_the_machine_that_has_its_file(home):
+    home.write(A)
+
+    home.run()
+
+    (event,) = home.events(ThreadRegistered)
+    assert event.machine_id == (home.path / "machine").read_text().strip()
+
+
 def test_a_session_that_moved_is_found_where_it_is(home):
     home.write(A)
     home.run()

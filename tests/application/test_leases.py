@@ -483,7 +483,7 @@ def test_phase1_claims_nothing_of_what_is_up_to_date(home):
     home.write(A)
     home.run()
 
-    report = phase1.run(home.memory._around, run_id="r", backfill=None, unfinished={}, waiting={})
+    report = phase1.run(home.memory._around, run_id="r", backfill=None, sighted={}, waiting={})
 
     assert report.claimed == 0
     assert isinstance(home, Home)

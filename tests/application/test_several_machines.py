@@ -4,9 +4,17 @@ import shutil
 import threading
 
 import pytest
+from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.store import StoreSealed
-from threadbook.domain.events import FolderEdited, RootRendered
+from threadbook.domain.events import (
+    FolderEdited,
+    RootRendered,
+    ThreadChanged,
+    ThreadRegistered,
+    thread_stream,
+)
+from threadbook.projections import threads
 
 from tests.adapters.stores import DSN
 from tests.application.homes import DAY_S, NOON, Home, Session, content
@@ -14,6 +22,8 @@ from tests.postgres import server
 
 RULE = "from now on always run make check before you commit"
 KESTREL = "from now on always feed the kestrel before noon"
+GATE = "from now on always close the gate"
+HALF_AN_HOUR_S = 1_800
 REMOTE = "https://example.org/fern.git"
 
 
@@ -310,3 +320,164 @@ def test_an_unread_session_of_each_machine_is_extracted_once(machines, ann):
     assert content(ann.root()) == content(ben.root())
     assert ann.memory.replay_verify() == ben.memory.replay_verify() == []
     assert ann.memory.verify().ok
+
+
+# One session on several disks.
+
+
+def quiet(home, *others):
+    """A run that has nothing to say."""
+    before = home.position
+    home.run()
+    assert home.types(after=before) == []
+    assert all(content(home.root()) == content(other.root()) for other in others)
+
+
+def gone_on(known, *more):
+    """The same session, that went on for half an hour."""
+    return replace(
+        known,
+        says=(*known.says, *more),
+        ended_at=known.ended_at + HALF_AN_HOUR_S,
+        repository_url=REMOTE,
+    )
+
+
+def registered(home):
+    with home.memory.store.reading() as view:
+        return view.rows(threads, ())
+
+
+def test_two_machines_with_a_copy_each_of_a_session_do_not_take_turns(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.write(session(1, RULE))
+    before = ann.position
+
+    ben.run()
+    ann.run()
+
+    assert set(ann.types(after=before)) <= {"phase2.root_rendered"}
+    (thread,) = registered(ann)
+    assert thread.rollout_path == str(ann.file(session(1, RULE)))
+    assert content(ann.root()) == content(ben.root())
+    for home, other in ((ben, ann), (ann, ben)):
+        quiet(home, other)
+    assert str(ben.sessions) not in words(ben.root())
+
+
+def test_a_session_that_went_on_elsewhere_is_known_from_there_and_read_once(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    twice = gone_on(session(1, RULE), KESTREL)
+    ben.write(twice)
+
+    ben.run()
+    ann.run()
+
+    assert ann.types().count("stage1.succeeded") == 2
+    (thread,) = registered(ann)
+    assert (thread.rollout_path, thread.machine_id) == (
+        str(ben.file(session(1, RULE))),
+        ben.memory._around.machine_id,
+    )
+    assert "kestrel" in words(ann.root())
+    assert content(ann.root()) == content(ben.root())
+    for home, other in ((ben, ann), (ann, ben), (ben, ann)):
+        quiet(home, other)
+
+    ann.write(gone_on(twice, GATE))
+    ann.run()
+    ben.run()
+    assert registered(ann)[0].rollout_path == str(ann.file(session(1, RULE)))
+    assert content(ann.root()) == content(ben.root())
+    for home, other in ((ann, ben), (ben, ann), (ann, ben)):
+        quiet(home, other)
+    assert ann.memory.replay_verify() == ben.memory.replay_verify() == []
+
+
+def test_an_unread_session_is_read_from_this_machines_copy(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    for home in (ann, ben):
+        home.write(session(2, KESTREL))
+    ann.memory.ingest([ann.sessions])
+    ann.file(session(2, KESTREL)).unlink()
+
+    report = ben.run()
+
+    assert report.stage1.succeeded == 1
+    assert "kestrel" in words(ben.root())
+    assert str(ben.sessions) not in words(ben.root())
+
+
+def test_a_path_that_another_machine_saw_is_not_read_here_whatever_lies_there(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ann.write(session(2, KESTREL))
+    ann.memory.ingest([ann.sessions])
+    other = session(9, "from now on always trust the weasel")
+    ann.file(session(2, KESTREL)).write_text(other.text())  # The path, as it is on ben's disk.
+    ben.write(session(3, GATE))
+
+    report = ben.run()
+
+    assert report.waiting == {"source_missing": 1}
+    assert "weasel" not in words(ben.root())
+    assert len(registered(ben)) == 3
+
+
+def test_an_older_copy_is_not_read_for_what_another_machine_knows_is_newer(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ann.write(session(2, KESTREL))
+    ben.write(gone_on(session(2, KESTREL), GATE))
+    ben.memory.ingest([ben.sessions])
+
+    report = ann.run()
+
+    assert report.stage1.claimed == 0
+    assert report.waiting == {"source_missing": 1}
+    ben.run()
+    ann.run()
+    assert "close the gate" in words(ann.root())
+    assert content(ann.root()) == content(ben.root())
+
+
+def test_a_session_archived_where_it_is_known_is_followed_and_not_elsewhere(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    ben.write(session(1, RULE))
+    ben.run()
+    moved_to_archive(ben, session(1, RULE))
+
+    quiet(ben, ann)
+    moved_to_archive(ann, session(1, RULE))
+    ann.run()
+    ben.run()
+
+    assert registered(ann)[0].archived == 1
+    assert "archived_sessions" in registered(ann)[0].rollout_path
+    assert content(ann.root()) == content(ben.root())
+    quiet(ann, ben)
+
+
+def moved_to_archive(home, session):
+    archive = home.sessions / "archived_sessions"
+    archive.mkdir()
+    shutil.move(home.file(session), archive / home.file(session).name)
+
+
+def test_a_path_from_before_machines_were_told_apart_settles_on_one(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    (known,) = ann.events(ThreadRegistered)
+    of_old = replace(
+        known, thread_id=session(2, KESTREL).id, machine_id=None, rollout_path="/n.jsonl"
+    )
+    with ann.memory.store.writing(actor="pipeline") as tx:
+        tx.append(thread_stream(of_old.thread_id), of_old)
+    for home in (ann, ben):
+        home.write(session(2, KESTREL))
+
+    for home in (ann, ben, ann):
+        home.run()
+
+    (changed,) = ann.events(ThreadChanged)
+    assert changed.machine_id == ann.memory._around.machine_id
+    assert content(ann.root()) == content(ben.root())
+    for home, other in ((ben, ann), (ann, ben)):
+        quiet(home, other)

@@ -88,6 +88,47 @@ def test_a_reading_may_move_the_last_update_back():
     assert event.updated_at_ms == NOON * 1000 - 1
 
 
+def test_a_change_says_on_whose_disk_the_file_is_and_that_alone_is_no_change():
+    thread = registered()
+
+    none = change(thread, header=header(), machine_id="m1", now=NOON)
+    event = change(thread, header=header(rollout_path="/b.jsonl"), machine_id="m1", now=NOON)
+
+    assert none is None
+    assert (after(thread, event).rollout_path, after(thread, event).machine_id) == (
+        "/b.jsonl",
+        "m1",
+    )
+
+
+def test_a_copy_elsewhere_fills_in_what_nobody_knew_and_changes_nothing_else():
+    thread = registered(updated_at_ms=NOON * 1000, git_branch=None, machine_id="m1")
+    copy = header(
+        rollout_path="/b.jsonl",
+        updated_at_ms=NOON * 1000,
+        archived=True,
+        git_branch="main",
+        source="vscode",
+    )
+
+    event = change(thread, header=copy, machine_id="m2", elsewhere=True, now=NOON)
+    again = change(after(thread, event), header=copy, machine_id="m2", elsewhere=True, now=NOON)
+
+    assert event.git_branch == "main"
+    assert (event.rollout_path, event.archived, event.source, event.machine_id) == (UNSET,) * 4
+    assert again is None
+
+
+def test_a_copy_elsewhere_that_says_more_is_the_session_from_then_on():
+    thread = registered(updated_at_ms=NOON * 1000, machine_id="m1")
+    longer = header(rollout_path="/b.jsonl", updated_at_ms=NOON * 1000 + 1)
+
+    event = change(thread, header=longer, machine_id="m2", elsewhere=True, now=NOON)
+
+    assert (event.rollout_path, event.machine_id) == ("/b.jsonl", "m2")
+    assert event.updated_at_ms == NOON * 1000 + 1
+
+
 def test_an_existing_branch_is_kept_and_a_missing_one_is_filled():
     first, later = header(git_branch="main"), header(git_branch="fix")
 
