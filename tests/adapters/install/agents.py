@@ -87,10 +87,12 @@ TOML_TEXTS = {
     "windows": b'model = "o"\r\n\r\n[projects."/srv/x"]\r\ntrust_level = "trusted"\r\n',
     "mark": b'\xef\xbb\xbfmodel = "o"\n',
     "tabs": b"[a]\n\tb = [\n\t\t1, # one\n\t\t2,\n\t]\n",
-    "other servers": b'[mcp_servers]\n[mcp_servers.x]\ncommand = "y"\n[mcp_servers.x.env]\nA = "1"\n',
+    "other servers": (
+        b'[mcp_servers]\n[mcp_servers.x]\ncommand = "y"\n[mcp_servers.x.env]\nA = "1"\n'
+    ),
     "dotted": b'mcp_servers.x.command = "y"\nnotify = ["say", "done"]\n',
-    "strings": b"a = '''\n[mcp_servers.threadbook]\n'''\nb = \"\"\"x \\\"\"\" # no\"\"\"\nc = 'it''s'\n".replace(
-        b"'it''s'", b'"it\'s"'
+    "strings": (
+        b'a = \'\'\'\n[mcp_servers.threadbook]\n\'\'\'\nb = """x \\""" # no"""\nc = "it\'s"\n'
     ),
     "tables in a row": b'[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "z"\n',
     "no number": b"x = nan\ny = inf\nz = 1979-05-27T07:32:00Z\n",

@@ -261,7 +261,7 @@ def test_a_file_that_cannot_be_edited_is_refused_and_no_file_changes(agents, nam
     agents.write(name, content)
     before = agents.files
 
-    with pytest.raises(CannotInstall, match="nothing was changed|then try again") as refused:
+    with pytest.raises(CannotInstall, match=r"nothing was changed|then try again") as refused:
         agents.install()
 
     assert words in str(refused.value)
@@ -356,7 +356,7 @@ def test_when_the_last_file_fails_the_written_ones_are_put_back(agents):
 def test_an_agent_that_was_never_used_is_told(tmp_path):
     (tmp_path / ".codex").mkdir()
 
-    with pytest.raises(CannotInstall, match="Claude Code was not used here yet.*CLAUDE_CONFIG_DIR"):
+    with pytest.raises(CannotInstall, match=r"Claude Code was not used here.*CLAUDE_CONFIG_DIR"):
         places(("claude",), environment={}, user=tmp_path)
 
     assert [each.agent for each in places((), environment={}, user=tmp_path)] == ["codex"]
