@@ -87,7 +87,7 @@ class EmptyQuery(Unreadable):
     code = "empty_query"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"queries {why}; give at least one text to look for, and no blank one")
+        super().__init__(f"{why}; give at least one text to look for, and no blank one")
 
 
 class InvalidMatchWindow(Unreadable):
@@ -313,7 +313,7 @@ def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
             if start <= count < end:
                 match = match_of(query, file, lines, hit, asked.context_lines)
                 shown_bytes += len(match.content.encode("utf-8", "surrogatepass"))
-                if matches and shown_bytes > PAGE_BYTES_MAX:
+                if shown_bytes > PAGE_BYTES_MAX:
                     end = count
                 else:
                     matches.append(match)
@@ -339,12 +339,12 @@ def query_of(asked: SearchArguments) -> Query:
         normalized=asked.normalized,
     )
     if not query.texts:
-        raise EmptyQuery("is empty")
+        raise EmptyQuery("queries is empty")
     for text in query.texts:
         if not text:
-            raise EmptyQuery("has a blank text")
+            raise EmptyQuery("queries has a blank text")
         if not query.folded(text):
-            raise EmptyQuery(f"has {text!r}, which has no letter or digit and normalized is true")
+            raise EmptyQuery(f"queries has {text!r}, which normalized leaves nothing of")
     match query.mode:
         case AllWithinLines(line_count=0):
             raise InvalidMatchWindow

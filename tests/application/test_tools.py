@@ -422,6 +422,11 @@ def test_what_is_hidden_looks_like_what_is_not_there(tool, path):
     assert str(refused.value) == f"path {path!r} does not exist; list shows what there is"
 
 
+def test_what_is_hidden_below_a_folder_is_hidden_too():
+    with pytest.raises(NotFound):
+        a_read({"skills/.x/y": "secret"}, path="skills/.x/y")
+
+
 @pytest.mark.parametrize("tool", ASKED)
 def test_a_file_on_the_way_is_no_folder(tool):
     with pytest.raises(InvalidPath, match=r"MEMORY.md is a file"):
