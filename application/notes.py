@@ -20,7 +20,7 @@ from ..domain.redaction import MARKER, redact, redacted
 from ..domain.refusals import Refused
 from ..domain.scope import has_root
 from .ports import Writing
-from .reading import NotFound
+from .reading import NotFound, Unreadable
 from .render import render
 from .roots import NOTES, Note, Root, body, manifest, notes_of
 from .surroundings import FolderUnusable, Surroundings, Workspace
@@ -182,7 +182,10 @@ def adopt(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str
     """Record the notes that somebody wrote or changed with an editor; how many. The caller holds
     the lock. What cannot be a note (too long, no text) stays a file of its author's."""
     tree = around.tree(root.memory_version, root.scope)
-    found = sorted(name for name, kind in tree.names(NOTES) if kind == "file")
+    try:
+        found = sorted(name for name, kind in tree.names(NOTES) if kind == "file")
+    except Unreadable:
+        return 0  # Whoever writes the folder says what is wrong with it.
     if not found:
         return 0
     count = 0
