@@ -7,13 +7,17 @@ terminal.
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TextIO
 
 # Whatever starts a shell for an agent leaves one of these behind.
 AGENT_MARKERS = ("CLAUDECODE", "CLAUDE_CODE", "CODEX_", "CURSOR_AGENT", "GEMINI_CLI", "AIDER_")
 # Where an agent keeps its home is a person's setting, and marks nobody.
 PEOPLES_SETTINGS = ("CODEX_HOME",)
+
+# Stands in the environment of a run and of all that it starts.
+INSIDE_A_RUN = "THREADBOOK_INSIDE"
 
 
 def at_the_terminal(
@@ -32,3 +36,21 @@ def at_the_terminal(
 
 def cli_actor(*, confirmed: bool) -> str:
     return "human:cli" if confirmed and at_the_terminal() else "agent:cli"
+
+
+@contextmanager
+def inside_a_run() -> Iterator[None]:
+    """What this program starts in the block knows that it is the run's, and not a person's."""
+    before = os.environ.get(INSIDE_A_RUN)
+    os.environ[INSIDE_A_RUN] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[INSIDE_A_RUN]
+        else:
+            os.environ[INSIDE_A_RUN] = before
+
+
+def is_inside_a_run() -> bool:
+    return INSIDE_A_RUN in os.environ

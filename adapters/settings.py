@@ -37,6 +37,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     database: str = ""
     sources: tuple[str, ...] = ()
     generate_memories: bool = True
+    use_memories: bool = True
     disable_on_external_context: bool = False
     max_rollout_age_days: int = 10
     min_rollout_idle_hours: int = 6
@@ -65,6 +66,7 @@ REASONS: dict[str, str] = {
     "database": "postgresql://… shared by several machines; empty: one file in the home",
     "sources": "files and folders with sessions; empty: ~/.codex and ~/.claude",
     "generate_memories": "false: sessions seen from now on are registered as disabled",
+    "use_memories": "false: no session is given memory when it starts",
     "disable_on_external_context": "true: web and MCP text in a session pollutes it",
     "max_rollout_age_days": "days, 0-90: older sessions are not extracted (run --backfill does)",
     "min_rollout_idle_hours": "hours, 1-48: a session rests this long before it is read",
@@ -191,10 +193,14 @@ FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fi
 # Keys of Codex's own table that nothing here acts on yet: another key is no substitute for them.
 CODEX_ONLY = (
     "dual_write",
-    "use_memories",
 )
 # What else the environment may say that is no setting.
-NO_SETTINGS = ("THREADBOOK_HOME", "THREADBOOK_CONFIG", "THREADBOOK_STORE_TOPIC")
+NO_SETTINGS = (
+    "THREADBOOK_HOME",
+    "THREADBOOK_CONFIG",
+    "THREADBOOK_INSIDE",
+    "THREADBOOK_STORE_TOPIC",
+)
 
 
 def near(key: str) -> str | None:

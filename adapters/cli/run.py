@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from ..actor import inside_a_run
 from .common import Context, options, say
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def command(
         raise click.UsageError("--sample brings its own sessions; drop --sessions")
     with (
         stoppable(),
+        inside_a_run(),
         no_home_made(context, sample=sample) if dry_run else nullcontext(),
         context.open(create=True, sample=sample) as memory,
     ):
