@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "verify": ("verify", "Check that no event was changed, removed or swapped."),
     "replay": ("replay", "Rebuild everything from the events, now or as of a position."),
     "inspect": ("inspect", "Look at one session file, or one reply, as Threadbook reads it."),
-    "install": ("install", "Give Codex and Claude Code hooks and the MCP server, in their settings."),
+    "install": ("install", "Give Codex and Claude Code their hooks and the MCP server."),
     "uninstall": ("uninstall", "Take them out again, and give every byte back."),
     "hook": ("hook", "What the agents call at both ends of a session; `install` sets it up."),
 }
