@@ -1,0 +1,66 @@
+"""The fence: memory as data, between two lines that no text inside can hold.
+
+Both lines carry the beginning of the digest of exactly what is between them. Whoever writes a text
+that will stand inside would have to name its own digest, so no line of it can be the fence's end;
+and lines that only look like one lose that look, for a reader who does not compare numbers.
+"""
+
+import re
+import unicodedata
+from hashlib import sha256
+
+MARK_CHARS = 32
+BEGINS = "===== THREADBOOK MEMORY BEGINS {mark} ====="
+ENDS = "===== THREADBOOK MEMORY ENDS {mark} ====="
+
+# What one reader or another takes for the end of a line.
+_BREAKS = re.compile("(\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
+_WORDS = re.compile(r"memory(?:summary)?(?:begin|end)")
+_RULE = re.compile(r"([^\w\s])\1\1|___")
+_UNSEEN = ("Cc", "Cf", "Zs", "Mn")
+
+
+def fenced(text: str) -> str:
+    """
+    >>> print(fenced("use uv"))
+    ===== THREADBOOK MEMORY BEGINS 5f6429b417f490e9d8826ca7f9233318 =====
+    use uv
+    ===== THREADBOOK MEMORY ENDS 5f6429b417f490e9d8826ca7f9233318 =====
+    """
+    text = neutral(text)
+    mark = digest(text)[:MARK_CHARS]
+    return f"{BEGINS.format(mark=mark)}\n{text}\n{ENDS.format(mark=mark)}"
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def neutral(text: str) -> str:
+    """The text, in which no line looks like the fence's. Doing it again changes nothing."""
+    if not _WORDS.search(letters(text)):
+        return text
+    parts = _BREAKS.split(text)
+    return "".join(
+        plain(part) if at % 2 == 0 and is_alike(part) else part for at, part in enumerate(parts)
+    )
+
+
+def is_alike(line: str) -> bool:
+    """Whether it has the words and a rule, however it is spaced, dressed or written."""
+    return _WORDS.search(letters(line)) is not None and _RULE.search(seen(line)) is not None
+
+
+def seen(line: str) -> str:
+    folded = unicodedata.normalize("NFKC", line).casefold()
+    return "".join(c for c in folded if unicodedata.category(c) not in _UNSEEN)
+
+
+def letters(line: str) -> str:
+    return "".join(c for c in seen(line) if c.isalpha())
+
+
+def plain(line: str) -> str:
+    """The words of a line, without what made it a rule."""
+    words = " ".join(re.findall(r"[^\W_]+", unicodedata.normalize("NFKC", line)))
+    return f"(looked like a frame: {words})"
