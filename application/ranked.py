@@ -20,7 +20,7 @@ from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
 from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
 from .reading import NotText, Reading, TooBig, Unreadable
-from .tools import EmptyQuery, clamped, files, found
+from .tools import EmptyQuery, Tools, clamped, files, found
 
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 50
@@ -81,11 +81,25 @@ class Indexed(Struct, frozen=True, kw_only=True):
 
 
 class RankedSearch:
-    """Keeps the index of what was searched last."""
+    """Keeps the index of what was searched last. One question at a time."""
 
     def __init__(self, build: Callable[[Iterable[Passage]], Index]) -> None:
         self._build = build
         self._last: Indexed | None = None
+
+    def answer(self, tools: Tools, asked: RankedArguments) -> RankedAnswer:
+        """What a session is given, recorded as shown to it."""
+        reading = tools.open()
+        answer = self.search(reading, asked)
+        if answer.results:
+            tools.shown(
+                reading,
+                "search",
+                [each.path for each in answer.results],
+                [each.content for each in answer.results],
+                [thread for each in answer.results for thread in each.threads],
+            )
+        return answer
 
     def search(self, reading: Reading, asked: RankedArguments) -> RankedAnswer:
         query = asked.query.strip()

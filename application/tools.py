@@ -10,7 +10,7 @@ A `Refused` from here is text for a model: it names the argument and says what t
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -182,6 +182,14 @@ def decoded(arguments: Mapping[str, Any], kind: type[Arguments]) -> Arguments:
     return found
 
 
+class NoteAnswer(Struct, frozen=True, kw_only=True):
+    """`added` False: the same text was kept before, at `path`, and nothing was stored."""
+
+    path: str
+    added: bool
+    secrets_hidden: int
+
+
 class Tools:
     """The tools as a session in `cwd` has them. Without a session nothing is recorded as shown.
 
@@ -210,14 +218,14 @@ class Tools:
     def read(self, asked: ReadArguments) -> ReadAnswer:
         reading = self.open()
         answer = read(reading, asked)
-        self._shown(reading, "read", [within(asked.path)], [answer.content])
+        self.shown(reading, "read", [within(asked.path)], [answer.content])
         return answer
 
     def search(self, asked: SearchArguments) -> SearchAnswer:
         reading = self.open()
         answer = search(reading, asked)
         if answer.matches:
-            self._shown(
+            self.shown(
                 reading,
                 "search",
                 [match.path for match in answer.matches],
@@ -225,14 +233,30 @@ class Tools:
             )
         return answer
 
-    def _shown(
+    def add_ad_hoc_note(self, asked: NoteArguments, *, via: Literal["mcp", "cli"]) -> NoteAnswer:
+        from .notes import add_note
+
+        kept = add_note(
+            self.around,
+            self.scope(),
+            filename=asked.filename,
+            text=asked.note,
+            via=via,
+            actor=self.actor,
+        )
+        return NoteAnswer(path=kept.path, added=kept.added, secrets_hidden=kept.secrets_hidden)
+
+    def shown(
         self,
         reading: Reading,
         via: Literal["read", "search"],
-        paths: Sequence[str],
-        contents: Sequence[str],
+        paths: Iterable[str],
+        contents: Iterable[str],
+        threads: Iterable[str] = (),
     ) -> None:
-        threads = [each for path in dict.fromkeys(paths) for each in reading.threads_in(path)]
+        """Record that the session was given these texts, of these files and of these threads."""
+        given = [each for path in dict.fromkeys(paths) for each in reading.threads_in(path)]
+        threads = [*given, *threads]
         shown(
             self.around,
             reading,

@@ -6,6 +6,7 @@ of a finding is at most `EXCERPT_BYTES_MAX`, of which at least half is kept for 
 so neither a line of a megabyte nor a thousand lines of context fills a reader's window.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, zip_longest
 from typing import Annotated, NamedTuple
@@ -15,6 +16,7 @@ from msgspec import Meta, Struct
 from .truncation import character_at
 
 EXCERPT_BYTES_MAX = 16_000
+_SIGNS = re.compile(r"[\W_]+")
 
 
 class AnyOf(Struct, frozen=True, tag="any", forbid_unknown_fields=True):
@@ -60,7 +62,7 @@ class Query(Struct, frozen=True, kw_only=True):
         """A text as it is compared. `normalized` leaves only letters and digits."""
         if not self.case_sensitive:
             text = text.lower()
-        return "".join(filter(str.isalnum, text)) if self.normalized else text
+        return _SIGNS.sub("", text) if self.normalized else text
 
     def hits(self, lines: Sequence[str]) -> list[Hit]:
         """Every finding, by its first line."""
