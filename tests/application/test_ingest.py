@@ -193,6 +193,20 @@ def test_an_older_copy_elsewhere_changes_nothing(home):
     assert home.position == before
 
 
+def test_what_an_older_copy_says_of_the_memory_mode_is_not_asked(home):
+    home.write(Session(number=1, memory_mode="disabled"))
+    home.run()
+    before = home.position
+    copy = home.folder / "copy"
+    copy.mkdir()
+    older = Session(number=1, memory_mode="enabled", ended_at=NOON - 9 * HOUR_S)
+    (copy / "old.jsonl").write_text(older.text())
+
+    home.run([copy])
+
+    assert home.position == before
+
+
 def test_a_copy_beside_the_file_changes_nothing_until_the_file_is_gone(home):
     home.write(A, folder="first")
     home.run()
