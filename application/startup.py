@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from ..domain import eligibility, extraction
 from ..domain.events import NO_TOKENS, Tokens, extraction_stream
@@ -95,6 +96,7 @@ def work(
     report.phase2 = phase2.run(
         around, run_id=report.run_id, waiting=report.waiting, unusable=unusable
     )
+    give_back_for_the_gone(around, run_id=report.run_id)
     report.tokens = spent(around, run_id=report.run_id, after=began_at)
     # Last, so that with a history of 0 days what this run replaced goes at once.
     retention.expire(around, run_id=report.run_id)
@@ -124,20 +126,60 @@ def added(total: Tokens, more: Tokens) -> Tokens:
 
 def give_back(around: Surroundings, *, run_id: str) -> None:
     """Every lease that this worker still holds, of either phase."""
-    version = around.policy.memory_version
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        for kind in (jobs.STAGE1, jobs.PHASE2):
-            for job in tx.find(jobs, jobs.RUNNING, kind=kind, memory_version=version):
-                if job.worker_id != around.worker_id:
-                    continue
-                now, token = around.now(), job.ownership_token
-                if kind == jobs.PHASE2:
-                    root = Root(memory_version=version, scope=job.job_key)
-                    phase2.give_back(tx, root, token, reason="stopped", now=now)
-                else:
-                    held = state.extraction(tx, version, job.job_key)
-                    released = extraction.release(held, ownership_token=token, now=now)
-                    tx.append(extraction_stream(version, job.job_key), released)
+        for job in running(around, tx):
+            if job.worker_id == around.worker_id:
+                release(around, tx, job, reason="stopped")
+
+
+def give_back_for_the_gone(around: Surroundings, *, run_id: str) -> None:
+    """Every lease whose worker was killed or never came back, and that nobody had a reason to
+    claim: the session was polluted meanwhile, the root needs nothing any more."""
+
+    def gone(view: View) -> list[jobs.Row]:
+        now = around.now()
+        return [
+            job
+            for job in running(around, view)
+            if job.worker_id is not None
+            and job.worker_id != around.worker_id
+            and ((job.lease_until or 0) <= now or not around.is_alive(job.worker_id))
+        ]
+
+    with around.store.reading() as view:
+        if not gone(view):
+            return
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        for job in gone(tx):
+            release(around, tx, job, reason="worker_gone")
+
+
+def running(around: Surroundings, view: View) -> list[jobs.Row]:
+    version = around.policy.memory_version
+    return [
+        job
+        for kind in (jobs.STAGE1, jobs.PHASE2)
+        for job in view.find(jobs, jobs.RUNNING, kind=kind, memory_version=version)
+    ]
+
+
+def release(
+    around: Surroundings,
+    tx: Writing,
+    job: jobs.Row,
+    *,
+    reason: Literal["stopped", "worker_gone"],
+) -> None:
+    version, now, token = job.memory_version, around.now(), job.ownership_token
+    if job.kind == jobs.PHASE2:
+        # Phase 2 tries for ever, so that a worker that went costs its root nothing.
+        root = Root(memory_version=version, scope=job.job_key)
+        phase2.give_back(tx, root, token, reason="stopped", now=now)
+        return
+    assert token is not None
+    held = state.extraction(tx, version, job.job_key)
+    released = extraction.release(held, ownership_token=token, reason=reason, now=now)
+    tx.append(extraction_stream(version, job.job_key), released)
 
 
 def rehearse(

@@ -63,6 +63,12 @@ def reading_now(home: Path, path: Path) -> list[Holder]:
     return list((others | ours).values())
 
 
+def sweep(home: Path) -> None:
+    """Away with the notes of readers that were killed, also when nobody has to be named."""
+    with suppress(OSError):  # A folder that may only be read keeps them.
+        sorted_by_age(home)
+
+
 def sorted_by_age(home: Path) -> list[Holder]:
     """Newest first, so that of a process's several readings the oldest is kept in a dict."""
     found = []
@@ -70,8 +76,14 @@ def sorted_by_age(home: Path) -> list[Holder]:
         for file in sorted((home / FOLDER).iterdir()):
             try:
                 holder = msgspec.json.decode(file.read_bytes(), type=Holder)
-            except (OSError, msgspec.MsgspecError):
-                continue  # It ended between listing and reading, or was cut off by a kill.
+            except OSError:
+                continue  # It ended between listing and reading.
+            except msgspec.MsgspecError:
+                # Not written yet, or never because of a kill: the name has the process, too.
+                pid, _, _ = file.name.partition("-")
+                if not pid.isdecimal():
+                    continue  # Nobody of ours has made it.
+                holder = Holder(pid=int(pid))
             if alive(holder.pid):
                 found.append(holder)
             else:

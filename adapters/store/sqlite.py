@@ -144,6 +144,7 @@ class SqliteStore(LogStore):
         """Erased texts whose bytes are still on the disk, and who holds that up."""
         with translated(self.path, self._writer), self._connections.one() as db:
             if self._complete(db, TRUNCATE_WAIT_S):
+                readers.sweep(self.home)
                 return []
             return erasures.pending(
                 db,

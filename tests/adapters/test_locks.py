@@ -146,6 +146,20 @@ with store.reading("a look that never ends"):
     assert store.pending_erasures() == []
 
 
+def test_what_killed_readers_left_is_swept_away_also_when_they_had_not_written_it_yet(home):
+    store = open_store(home)
+    ended_process = process("", home)
+    ended(ended_process)
+    (home / "readers").mkdir(exist_ok=True)
+    (home / "readers" / f"{ended_process.pid}-1").touch()
+    (home / "readers" / f"{ended_process.pid}-2").write_text(f'{{"pid":{ended_process.pid}}}')
+    (home / "readers" / "a persons note").write_text("mine")
+
+    assert store.pending_erasures() == []
+
+    assert [file.name for file in (home / "readers").iterdir()] == ["a persons note"]
+
+
 def test_the_kernels_table_of_locks_is_read_by_inode_and_range():
     table = (
         "1: POSIX  ADVISORY  WRITE 4711 fe:00:99 120 120\n"

@@ -50,7 +50,7 @@ class Lease(Struct, kw_only=True):
 
 def walked(log: Iterable[Recorded], *, killed: Collection[int] | None = None) -> Counter[str]:
     """Hold each lease against the one before: what became of those that were not brought to their
-    end. `killed`: the processes that were, so that no other's lease may be given back for it."""
+    end. `killed`: the processes that were; no other's lease may be given back before it runs out."""
     held: dict[tuple[str, ...], Lease] = {}
     lost: Counter[str] = Counter()
     for recorded in log:
@@ -91,7 +91,8 @@ def walked(log: Iterable[Recorded], *, killed: Collection[int] | None = None) ->
         if isinstance(event, Stage1LeaseReleased | Phase2LeaseReleased):
             if run_id != lease.run_id and event.reason != "forgotten":
                 pid = int(lease.worker_id.split("-")[1])
-                assert killed is None or pid in killed, f"given back for the living: {told}"
+                gone = killed is None or pid in killed or event.at >= lease.until
+                assert gone, f"given back for the living: {told}"
                 lost[f"{job[0]} given back for the dead"] += 1
             else:
                 lost[f"{job[0]} given back: {event.reason}"] += 1

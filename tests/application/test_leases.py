@@ -36,6 +36,7 @@ from tests.application.homes import (
     bytes_of,
     content,
 )
+from tests.application.leases import walked
 
 pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
 
@@ -166,6 +167,49 @@ def test_a_worker_of_another_machine_keeps_its_lease_until_it_ends(home):
     assert [root.status for root in report.phase2] == ["succeeded"]
     assert home.events(Phase2LeaseReleased) == []
     assert home.events(Phase2LeaseClaimed)[-1].taken_over_from is not None
+
+
+def gone(home, where):
+    """A worker that will not come back: killed here, or of another machine and out of time."""
+    if where == "here":
+        return home.memory._workers.name("deaddead"), lambda: None
+    return "anothermachine-1-deaddead", lambda: home.later(HOUR_S)
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_the_lease_of_who_is_gone_ends_although_nobody_may_claim_the_session(home, where):
+    worker_id, out_of_time = gone(home, where)
+    home.write(A)
+    home.memory.ingest([home.sessions])
+    around = replace(home.memory._around, worker_id=worker_id)
+    with home.memory.store.writing(actor="pipeline") as tx:
+        phase1.claim(around, tx, A.id, backfill=False, unfinished_mtime_ms=None)
+    home.memory.pollute(A.id)
+
+    out_of_time()
+    home.run()
+
+    [released] = home.events(Stage1LeaseReleased)
+    assert (released.reason, released.retry_remaining) == ("worker_gone", 2)
+    assert home.memory.status()["stuck"] == []
+    assert walked(home.log()) == {"stage1 given back for the dead": 1}
+    home.memory.set_mode(A.id, "enabled")
+    assert home.run().stage1.succeeded == 1
+
+
+@pytest.mark.parametrize("where", ["here", "elsewhere"])
+def test_the_lease_of_who_is_gone_ends_although_the_root_needs_nothing(home, where):
+    worker_id, out_of_time = gone(home, where)
+    home.write(A)
+    home.run()
+    claim_phase2(home, worker_id=worker_id, scope=home.scope_of(A))
+
+    out_of_time()
+    report = home.run()
+
+    assert report.phase2 == []
+    assert home.memory.status()["stuck"] == []
+    assert home.phase2_job(home.scope_of(A)).status == "pending"
 
 
 def test_a_live_worker_is_waited_for_and_its_work_is_enough(home):
