@@ -81,9 +81,10 @@ class NotUnderstood(Exception):
 
 
 def where(context: Context) -> Path:
-    from ..memory import home_of
+    """The home that is meant. `Memory`, which knows it too, would load the whole store."""
+    from ..settings import default_home, expanded
 
-    return home_of(context.home)
+    return default_home() if context.home is None else expanded(context.home)
 
 
 def heard() -> dict[str, Any]:
@@ -181,17 +182,15 @@ def is_a_persons(said: dict[str, Any]) -> bool:
 
 def runs_at(home: Path) -> bool:
     """Whether a run of this machine is at work, as its lock file says."""
-    from ..wiring import machine
     from ..workers import Workers
 
     try:
         names = os.listdir(home / "workers")
+        machine_id = (home / "machine").read_text(encoding="ascii").strip() if names else ""
     except FileNotFoundError:
         return False
-    if not names:
-        return False
-    workers = Workers(home, machine(home))
-    own = f"{workers.machine_id[:8]}-"
+    workers = Workers(home, machine_id)
+    own = f"{machine_id[:8]}-"
     return any(name.startswith(own) and workers.is_alive(name) for name in names)
 
 

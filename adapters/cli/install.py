@@ -119,15 +119,15 @@ def program() -> list[str]:
 def carried(context: Context, environment: Mapping[str, str] | None = None) -> list[str]:
     """The options that make the program find this memory when an agent starts it, which may give
     it few of the variables that are set here."""
-    from ..memory import home_of
-    from ..settings import user_file
+    from ..settings import default_home, expanded, user_file
 
     environment = os.environ if environment is None else environment
     words: list[str] = []
     if context.home is not None or {"THREADBOOK_HOME", "XDG_DATA_HOME"} & environment.keys():
-        words += ["--home", str(home_of(context.home).absolute())]
+        home = default_home(environment) if context.home is None else expanded(context.home)
+        words += ["--home", str(home.absolute())]
     if context.config is not None:
-        words += ["--config", str(context.config.expanduser().absolute())]
+        words += ["--config", str(expanded(context.config).absolute())]
     elif {"THREADBOOK_CONFIG", "XDG_CONFIG_HOME"} & environment.keys():
         file = user_file(environment).absolute()
         if file.exists():
