@@ -21,7 +21,9 @@ from threadbook.adapters.store import (
     postgres_dialect,
 )
 from threadbook.adapters.store.codec import Codec
-from threadbook.domain.events import NoteAdded, StoreOpened
+from threadbook.domain.events import NoteAdded, StoreOpened, thread_stream
+from threadbook.domain.thread import Thread, register
+from threadbook.projections import threads
 from threadbook.projections.catalog import SYNCHRONOUS
 from threadbook.projections.fold import fold_all
 
@@ -29,6 +31,7 @@ from tests.adapters.next_schema import NEXT, longer_notes, module, uses
 from tests.adapters.stores import NOON, append, bytes_of, edit, ended, open_store, process
 from tests.application.homes import HOUR_S, Home, Session
 from tests.application.processes import Process
+from tests.support import header
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 DATABASES = FIXTURES / "databases"
@@ -432,6 +435,38 @@ def test_tables_of_an_older_number_are_made_anew_also_where_they_are_defined_ali
 
     store = open_store(home)
 
+    assert store.replay_verify() == []
+    assert len(openings(store)) == 2
+
+
+@on_both
+def test_a_column_that_came_with_schema_3_is_filled_from_the_log(home, database):
+    store = open_store(home)
+    seen = {"root": None, "scope": "global", "preview_ref": None, "mode_reason": "default"}
+    for number, machine_id in enumerate((None, "a-machine")):
+        new = Thread(thread_id=f"new-{number}")
+        event = register(
+            new, header=header(), mode="enabled", machine_id=machine_id, now=NOON, **seen
+        )
+        with store.writing(actor="pipeline") as writing:
+            writing.append(thread_stream(new.thread_id), event)
+    store.close()
+    newer(home, database, 2)
+    edit(
+        home,
+        "ALTER TABLE threads DROP COLUMN machine_id",
+        "UPDATE meta SET value = 'another' WHERE key IN ('projections', 'table:threads')",
+        "DELETE FROM meta WHERE key = 'tables'",
+    )
+
+    store = open_store(home)
+
+    with store.reading() as view:
+        found = view.find(threads, threads.NEWEST_FIRST)
+    assert {row.thread_id: row.machine_id for row in found} == {
+        "new-0": None,
+        "new-1": "a-machine",
+    }
     assert store.replay_verify() == []
     assert len(openings(store)) == 2
 

@@ -411,6 +411,29 @@ def test_a_store_of_a_newer_program_is_told(commands):
         assert "newer Threadbook" in answer.line
 
 
+def test_an_older_database_is_brought_up_to_date_and_status_names_the_copy(commands):
+    edit(commands.home, "PRAGMA user_version = 1")
+
+    answer = commands("status")
+
+    assert answer.code == 0
+    assert "backup    " in answer.out
+    assert "backups/schema-1-position-" in answer.out
+    assert "(0:00:00 ago)" in answer.out
+
+
+def test_a_copy_that_cannot_be_made_is_told_in_one_line(commands):
+    edit(commands.home, "PRAGMA user_version = 1")
+    (commands.home.path / "backups").write_text("no folder")
+
+    for name in ("status", "run", "threads"):
+        answer = commands(name)
+        assert answer.code == 3
+        assert "nothing was changed" in answer.line
+
+    assert commands("verify").code == 0  # It looks at the log alone.
+
+
 def test_an_event_of_a_newer_program_is_passed_over_and_counted(commands):
     home = commands.home
     code = (
