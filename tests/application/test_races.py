@@ -533,7 +533,9 @@ def lines(count):
     return [f"LIVE-{k} \U0001f33f 고사리" for k in range(1, count + 1)]
 
 
-@pytest.mark.parametrize(("words", "count"), [((), 12), (("--kill-at", "8"), 7)])
+@pytest.mark.parametrize(
+    ("words", "count"), [((), 12), (("--kill-at", "8"), 7), (("--pause-at", "6:0.7"), 12)]
+)
 def test_a_session_still_being_written_is_read_once_when_it_rests(home, words, count):
     home.now = time.time()
     live = writer(home, "--records", "12", *words)
