@@ -6,6 +6,7 @@ An object may be used by several threads; close it, or use it as a context manag
 """
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -24,8 +25,10 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from ..application.certificate import Certificate
+    from ..application.doctor import Finding
     from ..application.ports import Progress, Recorded, View
     from ..application.reports import (
+        CiteReport,
         Explanation,
         ForgetReport,
         IngestReport,
@@ -41,6 +44,41 @@ def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
         return expanded(home)
     own = default_home()
     return own.with_name(f"{own.name}-sample") if sample else own
+
+
+def doctor(
+    home: Path | str | None = None,
+    *,
+    clock: Callable[[], float] | None = None,
+    config: Path | None = None,
+) -> "list[Finding]":
+    """What is wrong with a memory, also one that cannot be opened; nothing in it is changed."""
+    from functools import partial
+    from tempfile import TemporaryDirectory
+
+    from ..application.doctor import Finding, findings
+    from ..application.ports import Failure
+    from .canary import round_trip
+    from .checkup import home_findings
+
+    folder = home_of(home)
+    found: list[Finding] = list(home_findings(folder))
+    try:
+        with Memory.open(folder, clock=clock, config=config, create=False) as memory:
+            with memory.store.reading() as view:
+                found += findings(memory._around, view)
+            for pending in memory.store.pending_erasures():
+                found.append(Finding(level="warning", what="erasure", told=f"pending: {pending}"))
+            if why := memory.store.sealed():
+                found.append(Finding(level="error", what="sealed", told=why))
+    except Failure as error:
+        found.append(Finding(level="error", what="store", told=str(error)))
+    else:
+        found.append(Finding(level="fine", what="store", told="the store opens, as its head says"))
+    with TemporaryDirectory(prefix="threadbook-doctor-") as place:
+        opened = partial(Memory.open, config=config, settings={"database": "", "scope": "project"})
+        found += round_trip(Path(place), opened, now=time.time())
+    return found
 
 
 class Memory:
@@ -127,12 +165,14 @@ class Memory:
         self,
         *,
         sessions: Sequence[Path | str] | None = None,
+        cwd: Path | str | None = None,
         backfill: int | None = None,
         again: bool = False,
         dry_run: bool = False,
         progress: "Progress | None" = None,
     ) -> "RunReport":
         """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many.
+        A run in a project's folder (`cwd`) reads no more sources than its own file leaves.
         `again` reads once more what was read, and tries anew what failed."""
         from ..application import startup
 
@@ -143,7 +183,7 @@ class Memory:
         with self._workers.at_work(worker_id):
             return startup.run(
                 around,
-                self._sources(sessions),
+                self._sources(sessions, cwd=cwd),
                 backfill=backfill,
                 again=again,
                 dry_run=dry_run,
@@ -218,11 +258,23 @@ class Memory:
     # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
     # says so, and is believed only there.
 
-    def cited(self, ids: Iterable[str], session: str, turn: int) -> int:
-        """Count a use of each thread, once a session and turn; how many uses were new."""
-        from ..application import people
+    def cite(self, reply: str, session: str | None, turn: int) -> "CiteReport":
+        """Read an agent's whole reply: what a person should see of it, and the sessions it used,
+        each counted once a session and turn if that session was shown it.
 
-        return people.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
+        `session` is the id of the citing session's transcript, None where it is not known: then
+        nothing counts. `turn` is the ordinal, from 1, of the message that a person typed.
+        """
+        from ..application import citing
+
+        return citing.cite(self._around, reply, session=session, turn=turn, actor=self._actor())
+
+    def cited(self, ids: Iterable[str], session: str, turn: int) -> int:
+        """Count a use of each thread that the session was shown, once a session and turn; how many
+        uses were new. `cite` also says why one did not count."""
+        from ..application import citing
+
+        return citing.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
 
     def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
         """`enabled` or `disabled`; False: it was that already. Enabling also lifts pollution."""
@@ -371,16 +423,20 @@ class Memory:
 
     # Inside.
 
-    def _sources(self, paths: Sequence[Path | str] | None) -> list[Path]:
+    def _sources(
+        self, paths: Sequence[Path | str] | None, *, cwd: Path | str | None = None
+    ) -> list[Path]:
         if self._sample:
             return [self._written_sample()]
         if paths is not None:
             return [expanded(path) for path in paths]
         if self.settings.sources:
-            return [expanded(path) for path in self.settings.sources]
-        from .rollouts import default_sources
+            found = [expanded(path) for path in self.settings.sources]
+        else:
+            from .rollouts import default_sources
 
-        return default_sources()
+            found = default_sources()
+        return found if cwd is None else wiring.narrowed(self._around, found, cwd)
 
     def _written_sample(self) -> Path:
         """The sample's sessions, beside the home as an agent's own sessions are: forgetting one

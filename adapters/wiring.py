@@ -162,6 +162,18 @@ def workspaces(home: Path) -> Callable[[str, str], Workspace]:
     return workspace
 
 
+def narrowed(around: Surroundings, sources: Sequence[Path], cwd: Path | str) -> list[Path]:
+    """What of the user's sources a project leaves to a run in its folder. It adds none."""
+    left = around.restriction(around.look(os.path.abspath(cwd))).sources
+    if left is None:
+        return list(sources)
+    wanted = [Path(os.path.normpath(each)) for each in left]
+    inside = [one for one in wanted if any(one.is_relative_to(each) for each in sources)]
+    return inside + [
+        each for each in sources if each not in inside and any(map(each.is_relative_to, wanted))
+    ]
+
+
 def folders(home: Path) -> Callable[[str], list[str]]:
     """A folder's name stands for its scope: a workspace of that name is the same folder."""
 

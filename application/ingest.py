@@ -27,7 +27,7 @@ from .places import scope_of
 from .ports import Failure, Progress, Writing
 from .reports import IngestReport
 from .requests import move, request_where_it_counts, request_where_selected
-from .surroundings import Surroundings
+from .surroundings import Restriction, Seen, Surroundings
 
 BAD_LINE = "bad line"  # What is wrong with it is for `inspect rollout` to say.
 BATCH = 100  # Threads a transaction: others get the write lock in between.
@@ -42,6 +42,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     unfinished_mtime_ms: int | None
     root: str | None
     remote: str | None
+    restriction: Restriction = Restriction()  # The project's own.
 
 
 def survey(
@@ -51,7 +52,7 @@ def survey(
     report = IngestReport()
     found: dict[str, Sighting] = {}
     files = list(around.rollouts.discover(paths))
-    seen: dict[str | None, tuple[str | None, str | None]] = {}
+    seen: dict[str | None, tuple[Seen, Restriction | None]] = {}
     now_ms = int(around.clock() * 1000)
     for done, path in enumerate(files, start=1):
         if progress:
@@ -72,22 +73,39 @@ def survey(
             report.skipped_lines[BAD_LINE] = count + len(read.bad_lines)
         cwd = read.header.cwd
         if cwd not in seen:
-            place = around.look(cwd)
-            seen[cwd] = place.root, place.remote
-        root, remote = seen[cwd]
+            seen[cwd] = look(around, cwd, report)
+        place, restriction = seen[cwd]
+        if restriction is None:
+            continue
         sighting = Sighting(
             header=redact_names(read.header),
             records=read.records,
             polluting=read.polluting,
             unfinished_mtime_ms=mtime_ms,
-            root=root,
-            remote=remote,
+            root=place.root,
+            remote=place.remote,
+            restriction=restriction,
         )
         known = found.get(read.header.thread_id)
         if known is None or length(sighting) > length(known):
             found[read.header.thread_id] = sighting
     report.sessions = len(found)
     return list(found.values()), report
+
+
+def look(
+    around: Surroundings, cwd: str | None, report: IngestReport
+) -> tuple[Seen, Restriction | None]:
+    """Where a session worked. Without a restriction its project says something that cannot be
+    understood: until somebody mends that, its sessions wait."""
+    place = around.look(cwd)
+    try:
+        return place, around.restriction(place)
+    except Failure as error:
+        told = f"{error}; until then the sessions of that project are not read"
+        if told not in report.unreadable:
+            report.unreadable.append(told)
+        return place, None
 
 
 def length(sighting: Sighting) -> tuple[int, int, str]:
@@ -153,8 +171,10 @@ def first_sight(
     mode, reason = thread.first_mode(
         header,
         polluting=sighting.polluting,
-        generate_memories=around.policy.generate_memories,
-        disable_on_external_context=around.policy.disable_on_external_context,
+        generate_memories=(
+            around.policy.generate_memories and sighting.restriction.generate_memories
+        ),
+        disable_on_external_context=is_disabled_by_outside_text(around, sighting),
     )
     preview = redact(header.preview).strip() if header.preview else ""
     owner = thread_stream(known.thread_id)
@@ -239,10 +259,16 @@ def pollutes_now(
 ) -> bool:
     """Outside text counts when it comes in. What a person enabled stays so until more comes."""
     return bool(
-        around.policy.disable_on_external_context
+        is_disabled_by_outside_text(around, sighting)
         and sighting.polluting
         and (grown or known.mode_reason != "asked")
     )
+
+
+def is_disabled_by_outside_text(around: Surroundings, sighting: Sighting) -> bool:
+    """The stricter word of the user's settings and of the project's own holds."""
+    own = sighting.restriction.disable_on_external_context
+    return own or around.policy.disable_on_external_context
 
 
 def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> bool:

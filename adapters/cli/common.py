@@ -65,7 +65,7 @@ class Context(Struct, kw_only=True):
 
         return Memory.open(
             self.home,
-            clock=None if self.now is None else self.clock,
+            clock=self.given_clock,
             config=self.config,
             create=create,
             sample=sample,
@@ -73,9 +73,10 @@ class Context(Struct, kw_only=True):
             from_cli=True,
         )
 
-    def clock(self) -> float:
-        assert self.now is not None
-        return self.now
+    @property
+    def given_clock(self) -> "Callable[[], float] | None":
+        now = self.now
+        return None if now is None else lambda: now
 
     def show(self, answer: Any, lines: Callable[[], None]) -> None:
         """One answer: an object for programs, lines for people."""

@@ -92,6 +92,7 @@ def command(
         with progress(context) as told:
             report = memory.run(
                 sessions=sessions or None,
+                cwd=working_folder(),
                 backfill=backfill,
                 again=again,
                 dry_run=dry_run,
@@ -102,6 +103,14 @@ def command(
         )
     if report.all_failed:
         raise SystemExit(3)
+
+
+def working_folder() -> Path | None:
+    """None: it was removed while we stood in it, and then no project's file is there to ask."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager

@@ -1,0 +1,149 @@
+"""Doctor: what is wrong is found and told with what to do; what is right is told too."""
+
+import pytest
+from threadbook.adapters.checkup import home_findings
+from threadbook.adapters.offline import OfflineConsolidator
+from threadbook.application.doctor import findings
+from threadbook.domain.events import STORE_STREAM, NoteAdded
+
+from tests.application.homes import DAY_S, NOON, Session
+from tests.application.steps import failing
+
+SECRET = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def asked(home):
+    """What is found, by kind: the level and the words of each."""
+
+    def ask(kind):
+        with home.memory.store.reading() as view:
+            told = [*home_findings(home.path), *findings(home.memory._around, view)]
+        return [(each.level, each.told) for each in told if each.what == kind]
+
+    return ask
+
+
+@pytest.fixture
+def learned(home):
+    home.write(Session(number=1))
+    home.run()
+    return home
+
+
+def test_of_a_home_that_is_well_everything_that_was_looked_at_is_told_as_fine(learned, asked):
+    for kind in ("stuck", "lag", "unread", "secrets", "permissions", "disk"):
+        assert {level for level, _ in asked(kind)} == {"fine"}, kind
+
+
+def test_a_session_that_nobody_reads_is_told_with_its_age(home, asked):
+    home.write(Session(number=1))
+    home.memory.ingest([home.sessions])
+    soon = asked("unread")
+
+    home.later(3 * DAY_S)
+
+    assert [level for level, _ in soon] == ["fine"]
+    ((level, told),) = asked("unread")
+    assert (level, "1 known sessions wait" in told, "3 days" in told) == ("warning", True, True)
+
+
+def test_a_folder_that_is_behind_is_told_and_becomes_a_warning_after_a_day(home, asked):
+    class Useless(OfflineConsolidator):
+        def consolidate(self, **asked):
+            return {}
+
+    home.write(Session(number=1))
+    home.run_with(consolidator=Useless())
+    soon = asked("lag")
+
+    home.later(2 * DAY_S)
+
+    assert [level for level, _ in soon] == ["fine"]
+    ((level, told),) = asked("lag")
+    assert (level, "2 days" in told) == ("warning", True)
+    assert "is behind" in told
+    assert "failed_invalid_artifacts" in told
+
+
+def test_a_stuck_job_is_told_with_what_happens_next(home, asked):
+    home.write(Session(number=1))
+    home.run_with(extractor=failing())
+
+    ((level, told),) = asked("stuck")
+
+    assert level == "warning"
+    assert "no_json" in told
+
+
+def test_a_file_that_others_may_read_is_an_error(learned, asked):
+    (learned.path / "threadbook.sqlite").chmod(0o644)
+    in_a_closed_home = asked("permissions")
+    learned.path.chmod(0o755)
+
+    found = asked("permissions")
+
+    assert [level for level, _ in in_a_closed_home] == ["fine"]
+    assert [(level, told.partition(" ")[0]) for level, told in found] == [
+        ("error", str(learned.path)),
+        ("error", str(learned.path / "threadbook.sqlite")),
+    ]
+    assert all("chmod" in told for _, told in found)
+
+
+def test_many_findings_of_a_kind_are_a_few_and_a_number(learned, asked):
+    learned.path.chmod(0o755)
+    for number in range(8):
+        (learned.path / f"own{number}").touch(mode=0o644)
+
+    told = [words for _, words in asked("permissions")]
+
+    assert len(told) == 6
+    assert told[-1] == "and 4 more like it"
+
+
+def test_a_secret_in_a_file_is_told_by_its_line_and_is_not_repeated(learned, asked):
+    file = learned.root() / "own.md"
+    file.write_text(f"one\ntwo\ntoken {SECRET}\n")
+    file.chmod(0o600)
+
+    found = [told for level, told in asked("secrets") if level == "error"]
+
+    assert [told.partition(" ")[0] for told in found] == [f"{file}:3"]
+    assert SECRET not in str(found)
+
+
+def test_a_secret_in_a_stored_text_is_told_by_where_it_belongs(learned, asked):
+    with learned.memory.store.writing(actor="application") as tx:
+        ref = tx.put(STORE_STREAM, f"extensions/ad_hoc/notes/a.md\n{SECRET}")
+        tx.append(STORE_STREAM, NoteAdded(at=int(NOON), scope="project:a", body_ref=ref, via="cli"))
+
+    found = [told for level, told in asked("secrets") if level == "error"]
+
+    assert len(found) == 1
+    assert found[0].startswith("a note of project:a")
+    assert SECRET not in found[0]
+
+
+def test_a_folder_that_has_another_remote_than_its_first_is_told(home, asked, tmp_path):
+    project = tmp_path / "fern"
+    (project / ".git").mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    config = project / ".git" / "config"
+    config.write_text('[remote "origin"]\n\turl = https://example.org/fern.git\n')
+    home.write(Session(number=1, cwd=str(project)))
+    home.memory.ingest([home.sessions])
+    before = asked("remotes")
+
+    config.write_text('[remote "origin"]\n\turl = https://ann:pw@example.org/moss.git\n')
+
+    assert before == []
+    ((level, told),) = asked("remotes")
+    assert (level, "example.org/moss" in told, "pw" in told) == ("warning", True, False)
+
+
+def test_a_home_that_is_not_there_is_one_finding(tmp_path):
+    (found,) = home_findings(tmp_path / "none")
+
+    assert (found.level, found.what) == ("error", "home")
+    assert "threadbook run" in found.told
