@@ -66,6 +66,8 @@ def explain(
         if all(gate.passed for gate in gates)
         else [],
         events=positions(view, thread_id, version),
+        uses=0 if output is None else output.usage_count,
+        last_used_at=None if output is None else output.last_usage,
     )
 
 

@@ -1,12 +1,9 @@
-"""What a person, or an agent for one, says of a session: its mode, pollution, scope and use."""
+"""What a person, or an agent for one, says of a session: its mode, pollution and scope."""
 
-from collections.abc import Iterable
-
-from ..domain import extraction, scope, thread
-from ..domain.events import extraction_stream, thread_stream
+from ..domain import scope, thread
+from ..domain.events import thread_stream
 from ..domain.redaction import redact
 from ..domain.refusals import Refused
-from ..projections import citations, stage1_outputs
 from . import state
 from .requests import move, request_where_it_counts, request_where_selected
 from .surroundings import Surroundings
@@ -81,32 +78,3 @@ def set_scope(around: Surroundings, thread_id: str, wanted: str, *, actor: str) 
             return False
         move(tx, around.policy, asked, now=now)
     return True
-
-
-def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str) -> int:
-    """Count a use of each thread, once a session and turn; how many uses were new.
-
-    Unknown, forgotten and unread threads count nothing.
-    """
-    citation_id = f"{session}:{turn}"
-    version = around.policy.memory_version
-    count = 0
-    with around.store.writing(actor=actor) as tx:
-        for thread_id in dict.fromkeys(ids):
-            if not is_text(thread_id) or not tx.rows(stage1_outputs, (thread_id, version)):
-                continue
-            used = extraction.cite(
-                state.extraction(tx, version, thread_id),
-                citation_id=citation_id,
-                counted_before=bool(tx.rows(citations, (thread_id, version, citation_id))),
-                now=around.now(),
-            )
-            if used is not None:
-                tx.append(extraction_stream(version, thread_id), used)
-                count += 1
-    return count
-
-
-def is_text(cited: object) -> bool:
-    """What a reply cites is anything at all; it must not keep the ids beside it from counting."""
-    return isinstance(cited, str) and not any("\ud800" <= c <= "\udfff" for c in cited)

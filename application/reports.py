@@ -68,7 +68,8 @@ class GateAnswer(Struct, kw_only=True):
 
 
 class Explanation(Struct, kw_only=True):
-    """Why a thread is in or out at a position, in the order in which the gates are asked."""
+    """Why a thread is in or out at a position, in the order in which the gates are asked, and how
+    often and when last its memory was cited, which its rank goes by."""
 
     thread_id: str
     position: int
@@ -80,6 +81,8 @@ class Explanation(Struct, kw_only=True):
     rank: int | None
     waiting: list[str]
     events: list[int]
+    uses: int = 0
+    last_used_at: int | None = None
 
 
 class ThreadLine(Struct, kw_only=True):
@@ -103,3 +106,16 @@ class ForgetReport(Struct, kw_only=True):
     bodies_erased: int = 0
     roots: list[str] = field(default_factory=list)
     pending: str | None = None
+
+
+class CiteReport(Struct, kw_only=True):
+    """What a reply shows, which threads it used, and why another id did not count.
+
+    The reasons: `not_an_id`, `no_session` (none was named), `itself`, `unknown`, `forgotten`,
+    `polluted`, `disabled`, `no_output` (nothing was kept of it), `not_in_reach` (the session was
+    not shown it), `counted_before` (in the same turn).
+    """
+
+    visible: str
+    counted: list[str] = field(default_factory=list)
+    not_counted: dict[str, str] = field(default_factory=dict)

@@ -15,6 +15,8 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
 
     At an earlier position, now is the time that position was recorded.
     """
+    from ...application.explain import clock
+
     with context.open() as memory:
         told = memory.explain(thread_id, at=at)
 
@@ -24,6 +26,9 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
             say(f"  {'pass' if gate.passed else 'STOP'}  {gate.name}: {gate.why}")
         if told.rank is not None:
             say(f"  rank {told.rank}")
+        if told.last_used_at is not None:
+            times = "once" if told.uses == 1 else f"{told.uses} times"
+            say(f"  cited {times}, last at {clock(told.last_used_at)}: what is cited ranks first")
         for why in told.waiting:
             say(f"  waiting: {why}")
         positions = ", ".join(str(position) for position in told.events)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.application.homes import HOUR_S, Home, Session
+from tests.application.homes import HOUR_S, Home, Session, used
 
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
@@ -32,7 +32,7 @@ def story(home):
     home.write(A, B)
     home.run()
     home.ran = home.position
-    home.later(HOUR_S).memory.cited([A.id], "session", 1)
+    used(home.later(HOUR_S).memory, [A.id], "session", 1)
     home.cited = home.position
     home.later(HOUR_S).memory.pollute(A.id, "web_search")
     home.polluted = home.position

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application import startup
+from threadbook.application.surroundings import Surroundings
+from threadbook.domain.events import MemoryShown, session_stream
 from threadbook.projections import jobs, stage1_outputs
 
 from tests.adapters.stores import dsn_beside
@@ -181,6 +183,27 @@ class Home:
 
     def selected(self) -> set[str]:
         return {line.thread_id for line in self.memory.threads() if line.selected}
+
+
+def show(around: Surroundings, ids: Iterable[str], session: str) -> None:
+    """What a session's tool records when it has read these threads' memory."""
+    read = MemoryShown(
+        at=around.now(),
+        session_id=session,
+        via="read",
+        memory_version=around.policy.memory_version,
+        scope="global",
+        thread_ids=tuple(ids),
+    )
+    with around.store.writing(actor="application") as tx:
+        tx.append(session_stream(session), read)
+
+
+def used(memory: Memory, ids: Iterable[str], session: str, turn: int) -> int:
+    """A session reads threads' memory and cites it; how many uses were new."""
+    ids = list(ids)
+    show(memory._around, ids, session)
+    return memory.cited(ids, session, turn)
 
 
 def content(root: Path) -> dict[str, str]:

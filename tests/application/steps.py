@@ -10,18 +10,22 @@ from pathlib import Path
 from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator
-from threadbook.application import people, phase1, phase2, startup
+from threadbook.application import citing, people, phase1, phase2, startup
 from threadbook.application.phase1 import ExtractionFailed
 from threadbook.application.phase2 import ConsolidationFailed
 from threadbook.application.ports import Extracted
 from threadbook.application.roots import Root
 from threadbook.domain import consolidation
 from threadbook.domain.eligibility import Limits
-from threadbook.domain.events import STORE_STREAM, StoreReset, consolidation_stream
+from threadbook.domain.events import (
+    STORE_STREAM,
+    StoreReset,
+    consolidation_stream,
+)
 from threadbook.domain.session import Human
 from threadbook.projections import jobs, progress, selection, stage1_outputs, threads
 
-from tests.application.homes import Home, Session
+from tests.application.homes import Home, Session, show
 
 LIMITS = Limits(running_cap=8)
 
@@ -226,7 +230,8 @@ class Steps:
         return self.cited_ids([each.id for each in sessions], turn=turn)
 
     def cited_ids(self, ids, *, turn: int) -> int:
-        return people.cited(self.around, ids, session="s", turn=turn, actor="application")
+        show(self.around, ids, "s")
+        return citing.cited(self.around, ids, session="s", turn=turn, actor="application")
 
     def pollute(self, session: Session) -> bool:
         return people.pollute(self.around, session.id, cause="web_search", actor="application")

@@ -6,7 +6,7 @@ import pytest
 from threadbook.projections.catalog import SYNCHRONOUS
 
 from tests.adapters.stores import DSN
-from tests.application.homes import HALF_A_DAY_LATER, HOUR_S, ROLLOUTS, Home, Session, content
+from tests.application.homes import HALF_A_DAY_LATER, HOUR_S, ROLLOUTS, Home, Session, content, used
 from tests.postgres import server
 
 SESSIONS = [
@@ -42,8 +42,8 @@ def told(home):
     memory, steps = home.memory, []
     steps.append(home.run([ROLLOUTS, home.sessions]).stage1)
     first, second, third = (session.id for session in SESSIONS[:3])
-    steps.append(memory.cited([first, second], session="s", turn=1))
-    steps.append(memory.cited([first], session="s", turn=1))
+    steps.append(used(memory, [first, second], session="s", turn=1))
+    steps.append(used(memory, [first], session="s", turn=1))
     steps.append(memory.pollute(second))
     steps.append(memory.set_mode(third, "disabled"))
     home.later(HOUR_S)

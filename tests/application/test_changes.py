@@ -22,6 +22,8 @@ from tests.application.homes import (
     Session,
     Telling,
     content,
+    show,
+    used,
 )
 from tests.application.homes import bytes_of as every_byte
 
@@ -286,7 +288,7 @@ def test_what_was_forgotten_takes_no_other_word(home):
     ):
         with pytest.raises(Forgotten, match="only a person can lift it"):
             act()
-    assert home.memory.cited([A.id], "s", 1) == 0
+    assert used(home.memory, [A.id], "s", 1) == 0
 
 
 def test_a_rescoped_session_moves_from_one_folder_to_the_other(home):
@@ -412,7 +414,7 @@ def test_a_used_memory_stays_as_long_as_it_is_used(home):
     home.write(A, B)
     home.run()
 
-    home.later(20 * DAY_S).memory.cited([A.id], "session", 1)
+    used(home.later(20 * DAY_S).memory, [A.id], "session", 1)
     home.later(20 * DAY_S).run()
 
     assert home.selected() == {A.id}
@@ -424,7 +426,7 @@ def test_only_the_best_fit(tmp_path):
     home.run()
     newest = home.selected()
 
-    home.memory.cited([B.id], "session", 1)
+    used(home.memory, [B.id], "session", 1)
     (root,) = home.run().phase2
 
     assert newest == {A.id}
@@ -440,11 +442,11 @@ def test_a_citation_counts_once_a_session_and_turn(home):
     home.run()
 
     counted = [
-        home.memory.cited([A.id, A.id, B.id, "nobody"], "s1", 1),
-        home.memory.cited([A.id], "s1", 1),
-        home.memory.cited([A.id], "s1", 2),
-        home.memory.cited([A.id], "s2", 1),
-        home.memory.cited([], "s2", 1),
+        used(home.memory, [A.id, A.id, B.id, "nobody"], "s1", 1),
+        used(home.memory, [A.id], "s1", 1),
+        used(home.memory, [A.id], "s1", 2),
+        used(home.memory, [A.id], "s2", 1),
+        used(home.memory, [], "s2", 1),
     ]
 
     assert counted == [2, 0, 1, 1, 0]
@@ -544,6 +546,8 @@ def test_fern_and_fern_on_another_path_are_two_projects(home):
 def test_what_is_no_id_keeps_no_cited_thread_from_counting(home):
     home.write(A)
     home.run()
+
+    show(home.memory._around, [A.id], "session")
 
     counted = home.memory.cited(["\ud800", "", "\0", None, 7, "x" * 100_000, A.id], "session", 1)
 

@@ -13,6 +13,7 @@ from tests.application.homes import (
     ROLLOUTS,
     Home,
     content,
+    used,
 )
 
 EXTRA = FIXTURES / "rollouts-extra"
@@ -199,7 +200,7 @@ def test_a_citation_raises_the_rank_and_costs_no_run(tmp_path):
     before = {name: home.memory.explain(id_of(name)).rank for name in TEACHES}
     second = max(TEACHES, key=before.__getitem__)
 
-    counted = home.later(60).memory.cited([id_of(second)], "session", 3)
+    counted = used(home.later(60).memory, [id_of(second)], "session", 3)
 
     told = home.memory.explain(id_of(second))
     assert counted == 1
@@ -248,7 +249,7 @@ def told(tmp_path_factory):
         moments[moment] = home.position, answers
 
     look("ran")
-    home.later(60).memory.cited([id_of(name) for name in names], "session", 1)
+    used(home.later(60).memory, [id_of(name) for name in names], "session", 1)
     look("cited")
     for name in names:
         home.later(60).memory.pollute(id_of(name), "web_search")

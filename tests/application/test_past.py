@@ -12,6 +12,7 @@ from tests.application.homes import (
     ROLLOUTS,
     Home,
     Session,
+    used,
 )
 
 pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
@@ -96,7 +97,7 @@ def test_the_past_that_was_folded_is_the_past_that_was_followed(tmp_path):
     look()
     home.run()
     look()
-    home.memory.cited([A.id], "s", 1)
+    used(home.memory, [A.id], "s", 1)
     look()
     home.memory.set_mode(B.id, "disabled")
     look()

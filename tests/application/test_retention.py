@@ -3,7 +3,7 @@
 import pytest
 from threadbook.domain.events import BodiesErased
 
-from tests.application.homes import DAY_S, HOUR_S, NOON, Home, Session, content
+from tests.application.homes import DAY_S, HOUR_S, NOON, Home, Session, content, used
 
 pytestmark = pytest.mark.usefixtures("database")  # On the file and on a server.
 
@@ -58,7 +58,7 @@ def test_what_left_stays_readable_in_the_past_for_the_days_that_are_set(home, ch
     home.later(29 * DAY_S).run()
     before = words_at(home, then)
     # The run at the end of the days erases; whatever aged out of the folder meanwhile is B's.
-    home.memory.cited([B.id], "s", 1)
+    used(home.memory, [B.id], "s", 1)
     home.later(2 * DAY_S).run()
     after = words_at(home, then)
 
@@ -102,7 +102,7 @@ def test_never_a_word_in_use_goes(tmp_path, days):
     home.run()
 
     for month in range(1, 8):
-        home.later(20 * DAY_S).memory.cited([A.id, B.id], "s", month)
+        used(home.later(20 * DAY_S).memory, [A.id, B.id], "s", month)
         home.run()
         home.memory.set_mode(B.id, "disabled" if month % 2 else "enabled")
         home.run()
@@ -124,7 +124,7 @@ def test_what_is_erased_is_still_counted_explained_and_verified(home):
     home.run()
     then = home.position
     replaced(home)
-    home.later(31 * DAY_S).memory.cited([A.id, B.id], "s", 1)
+    used(home.later(31 * DAY_S).memory, [A.id, B.id], "s", 1)
     home.run()
 
     assert erased(home) > 0
@@ -146,7 +146,7 @@ def test_after_the_words_of_pollution_went_there_is_no_output_left_to_enable(hom
     home.write(A, B)
     home.run()
     polluted(home)
-    home.later(20 * DAY_S).memory.cited([A.id, B.id], "s", 1)
+    used(home.later(20 * DAY_S).memory, [A.id, B.id], "s", 1)
     home.later(11 * DAY_S).run()
 
     home.memory.set_mode(A.id, "enabled")
@@ -165,7 +165,7 @@ def test_what_was_enabled_again_in_time_keeps_its_words(home):
     home.run()
     polluted(home)
     home.later(20 * DAY_S).memory.set_mode(A.id, "enabled")
-    home.memory.cited([A.id, B.id], "s", 1)
+    used(home.memory, [A.id, B.id], "s", 1)
 
     home.later(25 * DAY_S).run()
 

@@ -17,7 +17,7 @@ from threadbook.domain.events import (
 from threadbook.projections import threads
 
 from tests.adapters.stores import DSN
-from tests.application.homes import DAY_S, NOON, Home, Session, content
+from tests.application.homes import DAY_S, NOON, Home, Session, content, used
 from tests.postgres import server
 
 RULE = "from now on always run make check before you commit"
@@ -110,7 +110,7 @@ def test_a_machine_without_the_keys_looks_and_is_told_what_is_missing(machines, 
     assert past["outputs"][0]["raw_memory"] == "[erased]"
     assert ben.memory.verify().ok
     assert ben.memory.store.replay_verify() == []
-    assert ben.memory.cited([thread.thread_id], session="s", turn=1) == 1
+    assert used(ben.memory, [thread.thread_id], session="s", turn=1) == 1
 
 
 def test_a_machine_without_the_keys_changes_nothing_that_is_made_of_words(machines, ann):
@@ -471,6 +471,25 @@ def moved_to_archive(home, session):
     archive = home.sessions / "archived_sessions"
     archive.mkdir()
     shutil.move(home.file(session), archive / home.file(session).name)
+
+
+def test_a_path_of_nobody_knows_whom_is_read_only_where_it_is_that_session(machines, ann):
+    ben = machines.make("ben", keys_of=ann)
+    (known,) = ann.events(ThreadRegistered)
+    other = session(9, "from now on always trust the weasel")
+    ann.write(other)
+    same = session(3, GATE)
+    ann.write(same)
+    for each, path in ((session(2, KESTREL), ann.file(other)), (same, ann.file(same))):
+        of_old = replace(known, thread_id=each.id, machine_id=None, rollout_path=str(path))
+        with ann.memory.store.writing(actor="pipeline") as tx:
+            tx.append(thread_stream(each.id), of_old)
+
+    report = ben.run()
+
+    assert (report.stage1.succeeded, report.waiting) == (1, {"source_missing": 1})
+    assert "weasel" not in words(ben.root())
+    assert "close the gate" in words(ben.root())
 
 
 def test_a_path_from_before_machines_were_told_apart_settles_on_one(machines, ann):

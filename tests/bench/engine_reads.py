@@ -15,6 +15,7 @@ from threadbook.domain.events import extraction_stream
 from threadbook.projections import jobs, stage1_outputs
 from threadbook.projections.fold import write
 
+from tests.application.homes import show
 from tests.bench.engine_log import Told, build, clock, open_store
 from tests.bench.engine_measuring import Figure, once_ms
 
@@ -122,6 +123,7 @@ def asked(store: SqliteStore, log: list[Told], rounds: int) -> dict[str, float]:
     repeats = max(rounds, 3)
     memory = Memory.open(store.home, clock=clock)
     thread_id, turn = some_output(store), iter(range(1_000_000))
+    show(memory._around, [thread_id], "bench")
     policy, now = Policy(), int(clock())
 
     def opened() -> None:

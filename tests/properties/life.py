@@ -17,7 +17,7 @@ from threadbook.domain.events import STORE_STREAM, StoreReset, consolidation_str
 from threadbook.domain.refusals import Refused
 from threadbook.projections import jobs
 
-from tests.application.homes import DAY_S, FERN, HOUR_S, MOSS, Home, Interrupting, Session
+from tests.application.homes import DAY_S, FERN, HOUR_S, MOSS, Home, Interrupting, Session, used
 
 NUMBERS = (1, 2, 3)
 WISHES = {
@@ -84,7 +84,7 @@ class Life(RuleBasedStateMachine):
     @rule(number=numbers)
     def cite(self, number):
         self.turn += 1
-        self.home.memory.cited([self.id(number)], "session", self.turn)
+        used(self.home.memory, [self.id(number)], "session", self.turn)
 
     @rule(time=st.sampled_from([60, HOUR_S, 8 * HOUR_S, 9 * DAY_S]))
     def time_passes(self, time):

@@ -1,5 +1,6 @@
 """A command of threadbook on a home, in this process or in one of its own."""
 
+import io
 import json
 import os
 import subprocess
@@ -36,6 +37,7 @@ class Commands:
 
     def __init__(self, home, monkeypatch, capsys):
         self.home, self.monkeypatch, self.capsys = home, monkeypatch, capsys
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))  # Nobody says anything.
 
     def given(self, *args):
         return ["--home", str(self.home.path), "--now", rfc(self.home.now), *map(str, args)]

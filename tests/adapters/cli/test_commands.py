@@ -26,6 +26,7 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "verify": (),
     "replay": (),
     "inspect": ("rollout", "FILE"),
+    "cite": (),
     "install": (),
     "uninstall": (),
     "hook": ("session-end",),

@@ -33,6 +33,7 @@ sys.exit(code)
 def loaded(commands, *args):
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, *commands.given(*args)],
+        stdin=subprocess.DEVNULL,
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
         capture_output=True,
         text=True,
@@ -52,6 +53,7 @@ def loaded(commands, *args):
         ("explain", A.id),
         ("mode", B.id, "disabled"),
         ("pollute", B.id),
+        ("cite", "--session", "s", "--turn", "1"),
         ("--help",),
         ("run", "--help"),
     ],

@@ -1,0 +1,163 @@
+"""Citing: a reply names sessions, and each whose memory was in reach counts as used.
+
+It counts once a thread, session and turn, and only where the thread has a live output. In reach is
+what the citing session had before its eyes: a thread that a recorded read or search gave it, one of
+those that a memory it was shown had been made from, or one whose id stood earlier in its
+transcript, which only ingest can know. What does not count is told with a reason.
+
+A turn is the ordinal of the message that a person typed, from 1. A caller who counts otherwise
+loses nothing: what ingest finds in the transcript counts no session's turns twice (`surplus`).
+"""
+
+from collections.abc import Collection, Iterable
+
+from ..domain import extraction
+from ..domain.citation import parse
+from ..domain.events import Phase2Succeeded, consolidation_stream, extraction_stream
+from ..projections import citations, selection, shown, stage1_outputs
+from . import state
+from .ports import View, Writing
+from .reports import CiteReport
+from .surroundings import Surroundings
+
+
+def cite(
+    around: Surroundings, reply: str, *, session: str | None, turn: int, actor: str
+) -> CiteReport:
+    """Read a whole reply and count what it used. Without a session nothing counts."""
+    citation = parse(reply)
+    ids = citation.usage_ids
+    report = CiteReport(visible=citation.visible)
+    for written in citation.ids_raw:
+        if written.lower() not in ids:
+            report.not_counted[written] = "not_an_id"
+    if session:
+        count(around, ids, session=session, turn=turn, actor=actor, report=report)
+    else:
+        report.not_counted |= dict.fromkeys(ids, "no_session")
+    return report
+
+
+def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str) -> int:
+    """Count a use of each thread; how many uses were new."""
+    report = CiteReport(visible="")
+    count(around, ids, session=session, turn=turn, actor=actor, report=report)
+    return len(report.counted)
+
+
+def count(
+    around: Surroundings,
+    ids: Iterable[str],
+    *,
+    session: str,
+    turn: int,
+    actor: str,
+    report: CiteReport,
+) -> None:
+    version = around.policy.memory_version
+    session = as_stored(session)
+    named = [thread_id for thread_id in dict.fromkeys(ids) if is_text(thread_id)]
+    if not named:
+        return
+    with around.store.writing(actor=actor) as tx:
+        reach = in_reach(tx, version, session, named)
+        for thread_id in named:
+            why = why_not(tx, version, thread_id, session=session)
+            if why is None and thread_id not in reach:
+                why = "not_in_reach"
+            if why is None and not use(
+                tx, version, thread_id, citation_id=citation_id(session, turn), now=around.now()
+            ):
+                why = "counted_before"
+            if why is None:
+                report.counted.append(thread_id)
+            else:
+                report.not_counted[thread_id] = why
+
+
+def why_not(view: View, version: str, thread_id: str, *, session: str) -> str | None:
+    """What keeps a use of the thread from counting, whoever was shown what."""
+    if thread_id == session:
+        return "itself"
+    thread = state.thread(view, thread_id)
+    if thread.forgotten:
+        return "forgotten"
+    if not thread.exists:
+        return "unknown"
+    if thread.mode != "enabled":
+        return thread.mode
+    return None if view.rows(stage1_outputs, (thread_id, version)) else "no_output"
+
+
+def use(tx: Writing, version: str, thread_id: str, *, citation_id: str, now: int) -> bool:
+    """Record one use; False where this session and turn has counted already."""
+    used = extraction.cite(
+        state.extraction(tx, version, thread_id),
+        citation_id=citation_id,
+        counted_before=bool(tx.rows(citations, (thread_id, version, citation_id))),
+        now=now,
+    )
+    if used is None:
+        return False
+    tx.append(extraction_stream(version, thread_id), used)
+    return True
+
+
+def in_reach(view: View, version: str, session: str, ids: Collection[str]) -> set[str]:
+    """Which of the threads the session was shown, by a read or search or in a memory."""
+    of_session = {"session_id": session, "memory_version": version}
+    found = {
+        thread_id
+        for thread_id in ids
+        if view.find(shown, shown.THREAD_GIVEN, thread_id=thread_id, **of_session)
+    }
+    wanted = set(ids) - found
+    if not wanted:
+        return found
+    showings: dict[str, list[shown.Row]] = {}
+    for row in view.find(shown, shown.RENDERINGS, **of_session):
+        showings.setdefault(row.scope, []).append(row)
+    for scope, rows in showings.items():
+        found |= wanted & made_from_now(view, version, scope, rows)
+        if not wanted <= found:
+            positions = sorted(row.rendered_position for row in rows)
+            found |= wanted & made_from_then(view, version, scope, positions)
+    return found
+
+
+def made_from_now(view: View, version: str, scope: str, rows: Iterable[shown.Row]) -> set[str]:
+    """The last success's threads, where it was over before the memory was shown: the usual case,
+    which needs no look into the log."""
+    newest = max(row.at for row in rows)
+    snapshot = view.rows(selection, (version, scope))
+    return {row.thread_id for row in snapshot if row.selected_at < newest}
+
+
+def made_from_then(view: View, version: str, scope: str, positions: list[int]) -> set[str]:
+    """The threads of the success that stood at each of the positions, which ascend."""
+    found: set[str] = set()
+    standing: set[str] = set()
+    at = 0
+    for recorded in view.events(stream=consolidation_stream(version, scope)):
+        while at < len(positions) and positions[at] < recorded.position:
+            found |= standing
+            at += 1
+        if at == len(positions):
+            return found
+        if isinstance(recorded.event, Phase2Succeeded):
+            standing = {each.thread_id for each in recorded.event.selected}
+    return found | standing
+
+
+def citation_id(session: str, turn: int) -> str:
+    return f"{session}:{turn}"
+
+
+def as_stored(session: str) -> str:
+    """A UUID is one id however it is written; sessions are known by small letters."""
+    return session.lower() if state.UUID.fullmatch(session) else session
+
+
+def is_text(cited: object) -> bool:
+    """What a reply cites is anything at all; it must not keep the ids beside it from counting."""
+    return isinstance(cited, str) and not any("\ud800" <= c <= "\udfff" for c in cited)
