@@ -5,6 +5,8 @@ Every method may raise `Refused` (the state does not allow it; the message says 
 An object may be used by several threads; close it, or use it as a context manager.
 """
 
+import builtins
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +28,10 @@ from .workers import Workers
 if TYPE_CHECKING:
     from ..application.certificate import Certificate
     from ..application.doctor import Finding
+    from ..application.context import Context
+    from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
+    from ..application.ranked import RankedAnswer, RankedSearch
     from ..application.reports import (
         CiteReport,
         Explanation,
@@ -36,6 +41,8 @@ if TYPE_CHECKING:
         ThreadLine,
     )
     from ..application.reset import ResetReport
+    from ..application.tools import ListAnswer, ReadAnswer, SearchAnswer, Tools
+    from ..domain.search import MatchMode
 
 
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
@@ -102,6 +109,7 @@ class Memory:
         self._from_cli = from_cli
         self._around = wiring.surroundings(home, store, settings, clock=clock)
         self._workers = Workers(home, self._around.machine_id)
+        self._ranked: RankedSearch | None = None
 
     @classmethod
     def open(
@@ -192,7 +200,7 @@ class Memory:
 
     # What is known.
 
-    def threads(self) -> "list[ThreadLine]":
+    def threads(self) -> "builtins.list[ThreadLine]":
         """Every session, newest first, and where it stands."""
         from ..application.explain import thread_lines
 
@@ -254,6 +262,140 @@ class Memory:
             "backups": [str(each) for each in self.store.backups()],
             "settings": self._settings_told(),
         }
+
+    # What an agent may ask of a project's memory: that of `cwd`, by default where this program is.
+    # What it is given is recorded for its `session`, the id of its transcript, if that is known.
+
+    def list(
+        self,
+        path: str | None = None,
+        *,
+        cursor: str | None = None,
+        max_results: int | None = None,
+        cwd: Path | str | None = None,
+    ) -> "ListAnswer":
+        """One level of the memory folder, at most 2,000 entries a page."""
+        from ..application.tools import ListArguments
+
+        return self._tools(cwd).list(
+            ListArguments(path=path, cursor=cursor, max_results=max_results)
+        )
+
+    def read(
+        self,
+        path: str,
+        *,
+        line_offset: int = 1,
+        max_lines: int | None = None,
+        cwd: Path | str | None = None,
+        session: str | None = None,
+    ) -> "ReadAnswer":
+        """A file of the memory from a line on, counted from 1; of more than 80,000 bytes the
+        middle is left out."""
+        from ..application.tools import ReadArguments
+
+        return self._tools(cwd, session).read(
+            ReadArguments(path=path, line_offset=line_offset, max_lines=max_lines)
+        )
+
+    def search(
+        self,
+        queries: str | Sequence[str],
+        *,
+        match_mode: "MatchMode | None" = None,
+        path: str | None = None,
+        cursor: str | None = None,
+        context_lines: int = 0,
+        case_sensitive: bool = True,
+        normalized: bool = False,
+        max_results: int | None = None,
+        cwd: Path | str | None = None,
+        session: str | None = None,
+    ) -> "SearchAnswer":
+        """The lines that hold these texts, letter for letter, at most 200 a page. `match_mode` is
+        one of `threadbook.domain.search`; by default any of the texts is enough."""
+        from ..application.tools import SearchArguments
+        from ..domain.search import AnyOf
+
+        return self._tools(cwd, session).search(
+            SearchArguments(
+                queries=(queries,) if isinstance(queries, str) else tuple(queries),
+                match_mode=match_mode or AnyOf(),
+                path=path,
+                cursor=cursor,
+                context_lines=context_lines,
+                case_sensitive=case_sensitive,
+                normalized=normalized,
+                max_results=max_results,
+            )
+        )
+
+    def search_ranked(
+        self,
+        query: str,
+        *,
+        path: str | None = None,
+        max_results: int | None = None,
+        cwd: Path | str | None = None,
+        session: str | None = None,
+    ) -> "RankedAnswer":
+        """The statements that fit a question best, best first, 10 unless told, at most 50."""
+        from ..application.ranked import RankedArguments, RankedSearch
+        from .ranking import Ranking
+
+        if self._ranked is None:
+            self._ranked = RankedSearch(Ranking)
+        asked = RankedArguments(query=query, path=path, max_results=max_results)
+        return self._ranked.answer(self._tools(cwd, session), asked)
+
+    def _tools(self, cwd: Path | str | None, session: str | None = None) -> "Tools":
+        from ..application.tools import Tools
+
+        self._refuse_sealed()
+        folder = os.path.abspath(os.getcwd() if cwd is None else expanded(cwd))
+        return Tools(self._around, cwd=folder, session=session, actor=self._actor())
+
+    # What a session is given, and leaves.
+
+    def context(self, cwd: Path | str | None = None, session: str | None = None) -> "Context":
+        """What a session that starts in `cwd` (default: here) is given of its project's memory:
+        the summary and the newest notes in a prompt, within `context_tokens`, fenced as data.
+
+        With the id of the session it is recorded as shown, so that what it cites counts. Where
+        there is nothing to give, or nobody can tell whose memory it would be, the text says so;
+        `state` is then another than `shown`. Raises `Failure` for a store that cannot be read.
+        """
+        from ..application.context import context
+        from ..prompts import filled
+
+        return context(
+            self._around, self._cwd(cwd), session=session, prompt=filled, actor=self._actor()
+        )
+
+    def note(
+        self, text: str, *, cwd: Path | str | None = None, filename: str | None = None
+    ) -> "NoteReceipt":
+        """Keep a note for the later sessions of the project in `cwd` (default: here). Secrets in it
+        are hidden; the same text twice is one note. Raises `Refused` for an empty or long one, a
+        filename that is none or is taken, and where no project is."""
+        from ..application import notes
+
+        return notes.add_note(
+            self._around,
+            self._note_scope(cwd),
+            filename=filename,
+            text=text,
+            via="cli",
+            actor=self._actor(),
+        )
+
+    def remove_note(self, path: str, *, cwd: Path | str | None = None) -> None:
+        """Take a note back, by its path or its file's name; its words are erased."""
+        from ..application import notes
+
+        self._refuse_sealed()
+        scope = self._note_scope(cwd)
+        notes.remove_note(self._around, scope, path, reason="asked", actor=self._actor())
 
     # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
     # says so, and is believed only there.
@@ -408,7 +550,7 @@ class Memory:
         """Hold every event against its hash. While that fails nothing more is written."""
         return self.store.verify()
 
-    def replay_verify(self) -> list[str]:
+    def replay_verify(self) -> builtins.list[str]:
         """What differs between the tables, the folders, and the events they come from."""
         from ..application.status import folder_differences
 
@@ -423,9 +565,18 @@ class Memory:
 
     # Inside.
 
+    def _cwd(self, cwd: Path | str | None) -> str:
+        return str(Path.cwd() if cwd is None else expanded(cwd).absolute())
+
+    def _note_scope(self, cwd: Path | str | None) -> str:
+        from ..application.reading import scope_to_note
+
+        with self.store.reading() as view:
+            return scope_to_note(self._around, view, self._cwd(cwd))
+
     def _sources(
         self, paths: Sequence[Path | str] | None, *, cwd: Path | str | None = None
-    ) -> list[Path]:
+    ) -> builtins.list[Path]:
         if self._sample:
             return [self._written_sample()]
         if paths is not None:

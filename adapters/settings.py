@@ -38,6 +38,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     sources: tuple[str, ...] = ()
     generate_memories: bool = True
     use_memories: bool = True
+    context_tokens: int = 2500
     disable_on_external_context: bool = False
     max_rollout_age_days: int = 10
     min_rollout_idle_hours: int = 6
@@ -67,6 +68,7 @@ REASONS: dict[str, str] = {
     "sources": "files and folders with sessions; empty: ~/.codex and ~/.claude",
     "generate_memories": "false: sessions seen from now on are registered as disabled",
     "use_memories": "false: no session is given memory when it starts",
+    "context_tokens": "tokens, 100-20000: what a session is given of the memory when it starts",
     "disable_on_external_context": "true: web and MCP text in a session pollutes it",
     "max_rollout_age_days": "days, 0-90: older sessions are not extracted (run --backfill does)",
     "min_rollout_idle_hours": "hours, 1-48: a session rests this long before it is read",
@@ -85,6 +87,7 @@ CLAMPS: dict[str, tuple[int, int]] = {
     "max_raw_memories_for_consolidation": (1, 4096),
     "max_unused_days": (0, 365),
     "history_days": (0, 3650),
+    "context_tokens": (100, 20_000),
     "max_rollouts_per_startup": (1, 128),
     "min_rate_limit_remaining_percent": (0, 100),
 }
@@ -191,9 +194,7 @@ FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fi
 
 
 # Keys of Codex's own table that nothing here acts on yet: another key is no substitute for them.
-CODEX_ONLY = (
-    "dual_write",
-)
+CODEX_ONLY = ("dual_write",)
 # What else the environment may say that is no setting.
 NO_SETTINGS = (
     "THREADBOOK_HOME",

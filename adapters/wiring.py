@@ -17,6 +17,7 @@ from ..application.ports import Extracted, PhaseTwoOutput
 from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Tree, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings, restriction
+from .spool import Spool
 from .store import LogStore, SqliteStore, StoreUnreadable
 from .store.errors import explain_os
 from .workers import Workers
@@ -76,6 +77,7 @@ def surroundings(
         restriction=lambda seen: restriction(seen.files),
         workspace=workspaces(home),
         tree=trees(home),
+        spool=Spool(home),
         folders=folders(home),
         extractor=LateExtractor(),
         consolidator=LateConsolidator(),
@@ -100,6 +102,8 @@ def policy(settings: Settings) -> Policy:
         generate_memories=settings.generate_memories,
         disable_on_external_context=settings.disable_on_external_context,
         history_days=settings.history_days,
+        use_memories=settings.use_memories,
+        context_tokens=settings.context_tokens,
     )
 
 

@@ -18,6 +18,10 @@ class Failure(Exception):
     """Something outside could not do it. The message says what, and what to do about it."""
 
 
+class Busy(Failure):
+    """Somebody else holds what is needed, for longer than we would wait."""
+
+
 class NoLongerASession(Failure):
     """A file can be read, and what it holds is no session."""
 
@@ -97,8 +101,11 @@ class Left(Struct, frozen=True, kw_only=True):
 class Store(Protocol):
     def reading(self) -> AbstractContextManager[View]: ...
 
-    def writing(self, *, actor: str, run_id: str | None = None) -> AbstractContextManager[Writing]:
-        """Everything in the block is committed together, or nothing is."""
+    def writing(
+        self, *, actor: str, run_id: str | None = None, wait_s: float | None = None
+    ) -> AbstractContextManager[Writing]:
+        """Everything in the block is committed together, or nothing is. `Busy` where others write
+        for longer than the store, or `wait_s`, waits."""
 
     def at(self, position: int) -> AbstractContextManager[View]:
         """The past, folded anew from the log."""

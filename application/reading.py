@@ -10,8 +10,10 @@ decides, and the files that are asked for.
 """
 
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from ..domain.artifact import MEMORY, SUMMARY
@@ -29,9 +31,11 @@ from ..domain.withholding import Gone, thread_of, withheld
 from ..projections import artifacts
 from ..projections.folder import SUMMARIES
 from .places import scope_of
-from .ports import View
+from .ports import Busy, View
 from .roots import Root, gone, notes_of, wanted
-from .surroundings import GLOBAL, Files, Kind, Surroundings
+from .surroundings import GLOBAL, Files, Kind, Seen, Surroundings
+
+LOCK_WAIT_S = 0.05
 
 
 class Unreadable(Refused):
@@ -68,6 +72,13 @@ class AmbiguousScope(Refused):
             f"{cwd} belongs to no project (a home folder, or the root of a disk), so no memory is"
             " read there; work in the project's own folder, or name it with --cwd"
         )
+
+
+class MemoriesOff(Refused):
+    code = "memories_off"
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"memory is switched off: {why}; set it to true to have it again")
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -187,10 +198,24 @@ class Texts:
 
 
 def scope_to_read(around: Surroundings, view: View, cwd: str) -> str:
-    """The scope whose memory a session in `cwd` may read; raises `AmbiguousScope`."""
+    """The scope whose memory a session in `cwd` may read; else `AmbiguousScope`,
+    `MemoriesOff`."""
+    seen = around.look(cwd)
+    if not around.policy.use_memories:
+        raise MemoriesOff("use_memories is false in the settings")
+    if not around.restriction(seen).use_memories:
+        raise MemoriesOff("use_memories is false in a .threadbook.toml of this project")
+    return scope_of_session(around, view, cwd, seen)
+
+
+def scope_to_note(around: Surroundings, view: View, cwd: str) -> str:
+    """The scope that a note left in `cwd` is for; raises `AmbiguousScope`."""
+    return scope_of_session(around, view, cwd, around.look(cwd))
+
+
+def scope_of_session(around: Surroundings, view: View, cwd: str, seen: Seen) -> str:
     if around.policy.scope == GLOBAL:
         return GLOBAL
-    seen = around.look(cwd)
     scope = scope_of(around, view, "a session", cwd=cwd, root=seen.root, remote=seen.remote)
     if not has_root(scope):
         raise AmbiguousScope(cwd)
@@ -241,6 +266,13 @@ def last_change(view: View, root: Root, *, after: int = 0) -> int | None:
     return found
 
 
+class Shown(Struct, frozen=True, kw_only=True):
+    """As a line of the spool."""
+
+    actor: str
+    event: MemoryShown
+
+
 def shown(
     around: Surroundings,
     reading: Reading,
@@ -252,7 +284,10 @@ def shown(
     tokens: int = 0,
     actor: str = "application",
 ) -> bool:
-    """Record what a session was shown; False where no session is known, and nothing is recorded."""
+    """Record what a session was shown; False where no session is known, and nothing is recorded.
+
+    Nobody waits for this: while another program writes it is left beside the log for the next one.
+    """
     if not session:
         return False
     event = MemoryShown(
@@ -266,6 +301,34 @@ def shown(
         omitted=omitted,
         tokens=tokens,
     )
-    with around.store.writing(actor=actor) as tx:
-        tx.append(session_stream(session), event)
+    try:
+        record_left(around, wait_s=LOCK_WAIT_S)
+        with around.store.writing(actor=actor, wait_s=LOCK_WAIT_S) as tx:
+            tx.append(session_stream(session), event)
+    except Busy:
+        around.spool.leave(msgspec.json.encode(Shown(actor=actor, event=event)))
     return True
+
+
+def record_left(around: Surroundings, *, wait_s: float | None = None) -> int:
+    """Record what sessions were shown while somebody else wrote; how many showings."""
+    with around.spool.taking() as lines:
+        left = list(filter(None, map(understood, lines)))
+        count = 0
+        for actor, showings in groupby(left, key=lambda each: each.actor):
+            with around.store.writing(actor=actor, wait_s=wait_s) as tx:
+                for event in (each.event for each in showings):
+                    stream = session_stream(event.session_id)
+                    # Whoever took them before us may have been killed after the commit.
+                    if all(known.event != event for known in tx.events(stream=stream)):
+                        tx.append(stream, event)
+                        count += 1
+        return count
+
+
+def understood(line: bytes) -> Shown | None:
+    """A line that its writer did not finish says nothing, and keeps no other from being read."""
+    try:
+        return msgspec.json.decode(line, type=Shown)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

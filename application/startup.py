@@ -11,6 +11,7 @@ from ..domain.selection import cutoff_at
 from ..projections import jobs, spend, stage1_outputs, threads
 from . import forget, ingest, phase1, phase2, reset, retention, state
 from .ports import Failure, Progress, View, Writing
+from .reading import record_left
 from .reports import RunReport
 from .roots import Root
 from .surroundings import FolderUnusable, Surroundings
@@ -35,6 +36,7 @@ def run(
     unusable: list[Failure] = []
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
+        record_left(around)
         try:
             reset.finish(around)
             forget.finish(around, actor="pipeline", run_id=report.run_id)

@@ -23,6 +23,8 @@ class Policy(Struct, frozen=True, kw_only=True):
     generate_memories: bool = True
     disable_on_external_context: bool = False
     history_days: int = 30
+    use_memories: bool = True
+    context_tokens: int = 2500
 
 
 class ProjectFile(Struct, frozen=True, kw_only=True):
@@ -163,8 +165,20 @@ class Files(Protocol):
 class Tree(Files, Protocol):
     """One memory root on disk, for whoever only reads."""
 
+    @property
+    def path(self) -> Path: ...
+
     def rendered_at(self) -> int | None:
         """The position that the folder was last rendered at, where that is known."""
+
+
+class Spool(Protocol):
+    """Lines that wait, beside the log, for whoever writes to it next. Raises `Failure`."""
+
+    def leave(self, line: bytes) -> None: ...
+
+    def taking(self) -> AbstractContextManager[list[bytes]]:
+        """What was left, handed out again unless the block ends well; perhaps torn."""
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
@@ -174,6 +188,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     restriction: Callable[[Seen], Restriction]  # `Failure` for a file that cannot be used.
     workspace: Callable[[str, str], Workspace]
     tree: Callable[[str, str], Tree]
+    spool: Spool
     folders: Callable[[str], list[str]]  # The names of a version's folders that are on this disk.
     extractor: Extractor
     consolidator: Consolidator

@@ -88,6 +88,7 @@ class LogStore(ABC):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        wait_s: float | None = None,
     ) -> AbstractContextManager[WritingView]:
         """A transaction with the write lock, on a log that is held against its head.
 
@@ -138,8 +139,10 @@ class LogStore(ABC):
             yield LogView(db, self.codec, *end_of(db), bodies=self.bodies)
 
     @contextmanager
-    def writing(self, *, actor: str, run_id: str | None = None) -> Iterator[Writing]:
-        with self._writing(actor=actor, run_id=run_id) as view:
+    def writing(
+        self, *, actor: str, run_id: str | None = None, wait_s: float | None = None
+    ) -> Iterator[Writing]:
+        with self._writing(actor=actor, run_id=run_id, wait_s=wait_s) as view:
             yield view
 
     @contextmanager

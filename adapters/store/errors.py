@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...application.ports import Conflict, Failure
+from ...application.ports import Busy, Conflict, Failure
 from ...projections.fold import RowDamaged
 
 
@@ -18,7 +18,7 @@ class StoreError(Failure):
     """Base: the store could not do it, and nothing was stored. Shown to people as it is."""
 
 
-class StoreBusy(StoreError):
+class StoreBusy(StoreError, Busy):
     """Another process kept the write lock for the whole of our wait."""
 
 

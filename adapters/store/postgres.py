@@ -211,11 +211,15 @@ class PostgresStore(LogStore):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        wait_s: float | None = None,
     ) -> Iterator[WritingView]:
+        begin = self._begin
+        if wait_s is not None:
+            begin = postgres_dialect.begin_writing(self.place.schema, wait_s)
         with (
             explained(self.place, self._holder),
-            self._turn.taken(self._wait_s, self.name),
-            self._connections.one(self._begin) as db,
+            self._turn.taken(self._wait_s if wait_s is None else wait_s, self.name),
+            self._connections.one(begin) as db,
         ):
             self._refuse_damaged()
             if not migrating:

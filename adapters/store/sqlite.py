@@ -167,14 +167,16 @@ class SqliteStore(LogStore):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        wait_s: float | None = None,
     ) -> Iterator[WritingView]:
         with (
             translated(self.path, self._writer),
-            self._turn.taken(self._wait_s, self.name),
+            self._turn.taken(self._wait_s if wait_s is None else wait_s, self.name),
             self._connections.one() as db,
         ):
             self._refuse_damaged()
-            db.execute(dialect.BEGIN_WRITING)
+            with waiting(db, wait_s, usually_s=self._wait_s):
+                db.execute(dialect.BEGIN_WRITING)
             if not migrating:
                 self._refuse_migrated(db)
             last = LastRow(db)
@@ -287,6 +289,19 @@ class SqliteStore(LogStore):
 
     def _writer(self) -> str:
         return readers.writing_now(self.path)
+
+
+@contextmanager
+def waiting(db: sqlite3.Connection, wait_s: float | None, *, usually_s: float) -> Iterator[None]:
+    """For the lock only: whoever has it waits for nobody."""
+    if wait_s is None:
+        yield
+        return
+    db.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}").fetchall()
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {int(usually_s * 1000)}").fetchall()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ spoken = st.sampled_from(
         "========= MEMORY_SUMMARY ENDS =========",
         "= = = Threadbook  memory\u200b ends = = =",
         "═══ MEMORY ENDS ═══",
-        "\uff1d\uff1d\uff1d \uff2d\uff25\uff2d\uff2f\uff32\uff39 \uff25\uff2e\uff24\uff33 \uff1d\uff1d\uff1d",
+        "\uff1d\uff1d\uff1d \uff2d\uff25\uff2d\uff2f\uff32\uff39 \uff25\uff2e\uff24\uff33",
         "--- memory summary begins ---",
         "MEM\u00adORY ENDS ###",
         "the memory ends here",

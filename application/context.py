@@ -1,0 +1,184 @@
+"""Context: what a session is given of its project's memory when it starts.
+
+The summary and the newest notes, cut to a budget, between lines that nothing inside can forge, in a
+prompt that says how to use it, with one line that says what it is and what is missing. Where there
+is nothing to give, the text says so, and how to leave a note. Nothing of any memory is told where
+nobody knows whose it is.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Literal
+
+from msgspec import Struct
+
+from ..domain.artifact import SUMMARY
+from ..domain.budget import Fitted, fit, pieces
+from ..domain.fence import digest, fenced, neutral
+from ..domain.truncation import BYTES_A_TOKEN, tokens_of
+from ..domain.withholding import WITHHELD
+from .ports import View
+from .reading import (
+    AmbiguousScope,
+    MemoriesOff,
+    NotFound,
+    Reading,
+    Unreadable,
+    open_reading,
+    scope_to_read,
+    shown,
+)
+from .roots import Note, notes_of
+from .surroundings import Surroundings
+
+NOTE_DAYS = 30
+DAY_S = 86_400
+V2_PIECE_BYTES_MAX = 8_900  # As Codex hands it over.
+
+Prompt = Callable[[str, Mapping[str, str]], str]  # A prompt's name and what is put into it.
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What was given. `digest` is the SHA-256 of what stands in the fence, `omitted_*` and `tokens`
+    (at four bytes) are of that, too."""
+
+    version: str
+    scope: str
+    path: str
+    rendered_position: int | None
+    notes: int
+    digest: str
+    omitted_lines: int
+    omitted_statements: int
+    tokens: int
+    budget: int
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """`text` is what a session is given; empty where memory is switched off. `why` says for people
+    why there is no more. `pieces` are the text as it is handed over."""
+
+    state: Literal["shown", "empty", "ambiguous", "unreadable", "off"]
+    text: str
+    scope: str | None = None
+    why: str = ""
+    manifest: Manifest | None = None
+    omitted: int = 0
+    tokens: int = 0
+    pieces: tuple[str, ...] = ()
+
+
+def context(
+    around: Surroundings, cwd: str, *, session: str | None, prompt: Prompt, actor: str
+) -> Context:
+    """What a session in `cwd` is given; recorded as shown where the session is known."""
+    try:
+        with around.store.reading() as view:
+            scope = scope_to_read(around, view, cwd)
+            reading = open_reading(around, view, scope)
+            found = of_reading(around, view, reading, prompt)
+    except MemoriesOff as off:
+        return Context(state="off", text="", why=str(off))
+    except AmbiguousScope as ambiguous:
+        told = f"No memory is given to this session: {ambiguous}."
+        return Context(state="ambiguous", text=told, why=str(ambiguous), pieces=(told,))
+    except Unreadable as unreadable:
+        told = f"The memory of this project cannot be read: {unreadable}."
+        return Context(state="unreadable", text=told, why=str(unreadable), pieces=(told,))
+    if found.state == "shown":
+        shown(
+            around,
+            reading,
+            session=session,
+            via="context",
+            omitted=found.omitted,
+            tokens=found.tokens,
+            actor=actor,
+        )
+    return found
+
+
+def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Prompt) -> Context:
+    scope = reading.root.scope
+    summary = summary_of(reading)
+    newest = recent(notes_of(view, reading.root), now=around.now())
+    if not says_something(summary) and not newest:
+        why = f"{scope} has no memory yet"
+        told = prompt("read_nothing", {"scope": scope})
+        return Context(state="empty", text=told, scope=scope, why=why, pieces=(told,))
+    fitted = fit(
+        neutral(summary.strip()) if says_something(summary) else "",
+        [(day, neutral(text)) for day, text in newest],
+        bytes_max=around.policy.context_tokens * BYTES_A_TOKEN,
+    )
+    manifest = manifest_of(around, reading, fitted, notes=len(newest))
+    values = {
+        "base_path": one_line(manifest.path),
+        "manifest": in_words(manifest),
+        "memory": fenced(fitted.text),
+    }
+    text = prompt(f"read_{reading.root.memory_version}", values).strip()
+    is_v2 = reading.root.memory_version == "v2"
+    return Context(
+        state="shown",
+        text=text,
+        scope=scope,
+        manifest=manifest,
+        omitted=fitted.lines,
+        tokens=manifest.tokens,
+        pieces=tuple(pieces(text, bytes_max=V2_PIECE_BYTES_MAX)) if is_v2 else (text,),
+    )
+
+
+def summary_of(reading: Reading) -> str:
+    try:
+        return reading.text(SUMMARY)
+    except NotFound:
+        return ""
+    except Unreadable as unreadable:
+        return f"(There is a summary, and it cannot be shown: {unreadable})"
+
+
+def says_something(summary: str) -> bool:
+    """Whether there is more than a frame in it."""
+    return any(
+        line.strip() and not line.startswith("#") and line not in ("v1", WITHHELD)
+        for line in summary.split("\n")
+    )
+
+
+def recent(notes: Mapping[str, Note], *, now: int) -> list[tuple[str, str]]:
+    """Day and text of the notes that are not old, newest first."""
+    fresh = [note for note in notes.values() if note.at > now - NOTE_DAYS * DAY_S]
+    return [
+        (f"{datetime.fromtimestamp(note.at, UTC):%Y-%m-%d}", note.text)
+        for note in sorted(fresh, key=lambda note: -note.at)
+    ]
+
+
+def manifest_of(around: Surroundings, reading: Reading, fitted: Fitted, *, notes: int) -> Manifest:
+    root = reading.root
+    return Manifest(
+        version=root.memory_version,
+        scope=root.scope,
+        path=str(around.tree(root.memory_version, root.scope).path),
+        rendered_position=reading.rendered_position,
+        notes=notes,
+        digest=digest(fitted.text),
+        omitted_lines=fitted.lines,
+        omitted_statements=fitted.statements,
+        tokens=tokens_of(fitted.text),
+        budget=around.policy.context_tokens,
+    )
+
+
+def in_words(manifest: Manifest) -> str:
+    notes = f"{manifest.notes} note{'s' * (manifest.notes != 1)}"
+    return (
+        f"(Memory of {manifest.scope}: memory_summary.md and {notes}; sha256 {manifest.digest};"
+        f" {manifest.omitted_lines} lines left out; {manifest.tokens} of {manifest.budget} tokens.)"
+    )
+
+
+def one_line(path: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in path)
