@@ -17,6 +17,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..domain.events import thread_stream
+from ..projections.folder import RAW_MEMORIES, SUMMARIES
+from ..projections.workspace_diff import WORKSPACE_DIFF
 from .forget import StillInTheFolder, erase, every_root, follow, refs_in, streams_of
 from .ports import Left
 from .reports import ForgetReport
@@ -27,6 +29,8 @@ from .surroundings import Surroundings
 Kind = Literal["name", "file", "database", "index"]
 FOUND_MAX = 100
 MEMORIES = "memories/"
+# What we name files and folders, whatever is in them.
+OWN_NAMES = (MEMORIES, RAW_MEMORIES, SUMMARIES, WORKSPACE_DIFF, "MEMORY.md", "memory_summary.md")
 
 STAYS = (
     "in the log: the thread's id, its times, its mode and scope, the path of its session file, the"
@@ -209,8 +213,8 @@ def strike_what_stays(
                     still.add(ref)  # It should have gone, so that it is looked for.
                 else:
                     stays(kept)
-    for schema in sweep.schemas():
-        sought.strike(schema)
+    for own_words in (*OWN_NAMES, *sweep.schemas()):
+        sought.strike(own_words)
     sought.struck()
     return id_tells, len(still)
 
@@ -236,7 +240,10 @@ def look(sweep: Sweep, sought: Sought, thread_id: str | None) -> tuple[list[Foun
 
 def hits(piece: Piece, sought: Sought, thread_id: str | None) -> Iterator[Found]:
     in_name = piece.kind == "name"
-    for run in sought.runs(piece.content, words=piece.kind in ("name", "index")):
+    in_folder = piece.file.startswith(MEMORIES)
+    # Of a name elsewhere, or of git's own, the words are no session's.
+    words = piece.kind == "index" or (in_name and in_folder and "/.git/" not in piece.file)
+    for run in sought.runs(piece.content, words=words):
         yield Found(
             what="words",
             file=piece.file,
@@ -245,7 +252,7 @@ def hits(piece: Piece, sought: Sought, thread_id: str | None) -> Iterator[Found]
             inside=piece.inside,
             in_name=in_name,
         )
-    if thread_id is not None and piece.file.startswith(MEMORIES):
+    if thread_id is not None and in_folder:
         name = thread_id.lower().encode()
         at = piece.content.lower().find(name)
         if at >= 0:

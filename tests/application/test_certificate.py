@@ -19,9 +19,10 @@ from threadbook.adapters.store import bodies, dialect, erasures, sealing
 from threadbook.adapters.store.keys import KeyFile
 from threadbook.adapters.workspace import Workspace
 from threadbook.application.ports import Extracted
+from threadbook.application.sought import RUN_BYTES
 
 from tests.adapters.stores import ended, process
-from tests.application.homes import Home, Session, Telling, content
+from tests.application.homes import HALF_A_DAY_LATER, ROLLOUTS, Home, Session, Telling, content
 from tests.application.planted import PLANTED, Planted, left_in
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -94,6 +95,40 @@ def test_what_others_say_in_the_same_words_is_no_find(home):
     assert certificate.verdict == "clean"
     assert certificate.words.marks_shared > 50
     assert shared in "".join(content(home.root()).values())
+
+
+@on_the_file
+def test_words_that_the_program_itself_writes_into_files_are_no_find(home):
+    home.write(KEPT)
+    home.run()
+    kept = content(home.root())
+    heading = max(kept["raw_memories.md"].split(KEPT.says[0])[0].splitlines(), key=len)
+    assert len(heading) > 2 * RUN_BYTES
+    columns = "from now on always name it content_rowid and never content_sequence"
+    names = "please never put it into the folder rollout_summaries of any memories"
+    home.write(
+        Session(number=3, says=(f"please always write {heading} over a list", columns, names))
+    )
+    home.run()
+    index(home, "external", "nothing", *kept.values(), columns="content_sequence")
+
+    certificate = prove(home, Session(number=3).id)
+
+    assert (certificate.verdict, certificate.found) == ("clean", [])
+    assert certificate.words.marks > 20
+
+
+@on_the_file
+def test_real_sessions_are_forgotten_one_after_the_other_without_a_false_find(tmp_path):
+    home = Home(tmp_path, now=HALF_A_DAY_LATER)
+    home.run([ROLLOUTS])
+    known = [line.thread_id for line in home.memory.threads()]
+
+    proven = [prove(home, thread_id) for thread_id in known]
+    home.memory.close()
+
+    assert [(each.verdict, each.found) for each in proven] == [("clean", [])] * len(known)
+    assert len([each for each in proven if each.words.marks > 50]) >= 5
 
 
 def test_a_thread_that_was_never_seen_has_no_words(home):
@@ -309,7 +344,7 @@ WRITTEN = {
     "as zstd, behind other bytes": lambda text: b"x" * 70_000 + zstandard.compress(text.encode()),
     "compressed and cut off": lambda text: zlib.compress(text.encode() + os.urandom(9_000))[:4_000],
     "behind a megabyte, over the seam": lambda text: (
-        b"." * ((1 << 20) - len(text) // 2) + text.encode()
+        b"." * ((1 << 20) - RUN_BYTES // 2) + text.encode()[:RUN_BYTES]
     ),
     "24 bytes of it": lambda text: b"\x01" + text.encode()[-40:-16] + b"\x02",
 }
@@ -348,7 +383,8 @@ def test_a_full_text_index_is_found_to_keep_the_words_of_what_was_deleted(plante
     certificate = prove(planted)
 
     assert {each.removesuffix("-wal") for each in places(certificate)} == {"search.sqlite"}
-    assert certificate.proven is False
+    assert any(each.size < RUN_BYTES for each in certificate.found)
+    assert not certificate.proven
 
 
 @on_the_file
@@ -363,12 +399,13 @@ def test_a_full_text_index_of_what_stays_is_no_find(home):
     assert prove(home).verdict == "clean"
 
 
-def index(home, kind, deleted, *texts):
+def index(home, kind, deleted, *texts, columns="id"):
     """As an index keeps it: terms in segments, those of deleted rows too."""
     db = sqlite3.connect(home.path / "search.sqlite", isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA secure_delete = ON")
     options = {"plain": "text", "external": "text, content='rows', content_rowid='id'"}
+    db.execute(f"CREATE TABLE others ({columns} INTEGER)")
     db.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, text TEXT)")
     db.execute(f"CREATE VIRTUAL TABLE terms USING fts5({options[kind]})")
     for n, text in enumerate((deleted, *texts), start=1):
