@@ -27,8 +27,8 @@ from .workers import Workers
 
 if TYPE_CHECKING:
     from ..application.certificate import Certificate
-    from ..application.doctor import Finding
     from ..application.context import Context
+    from ..application.doctor import Finding
     from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
     from ..application.ranked import RankedAnswer, RankedSearch
