@@ -1,9 +1,12 @@
-"""Export: the memory folders as plain files somewhere else, from the log and not from the disk."""
+"""Export: the memory folders as plain files somewhere else, from the log and not from the disk.
+
+What a reader may not see is not written."""
 
 from pathlib import Path
 
 from ..application.ports import Failure, View
-from ..application.roots import Root, published, roots, wanted
+from ..application.reading import reading_of_log, texts_of
+from ..application.roots import Root, published, roots
 from ..application.surroundings import Policy
 from ..domain.refusals import Refused
 from ..domain.scope import folder_name
@@ -19,7 +22,9 @@ class NotEmpty(Refused):
 def export(view: View, policy: Policy, folder: Path) -> dict[str, Path]:
     """One folder a root; the only root in all becomes `folder` itself. Scope -> where it is."""
     found: list[tuple[Root, dict[str, str]]] = [
-        (root, wanted(view, root)) for root in roots(view, policy) if published(view, root)
+        (root, texts_of(reading_of_log(view, root)))
+        for root in roots(view, policy)
+        if published(view, root)
     ]
     written = {}
     try:

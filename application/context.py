@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..domain.artifact import SUMMARY
 from ..domain.budget import Fitted, fit, pieces
@@ -103,9 +104,8 @@ def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Promp
     summary = summary_of(reading)
     newest = recent(notes_of(view, reading.root), now=around.now())
     if not says_something(summary) and not newest:
-        why = f"{scope} has no memory yet"
-        told = prompt("read_nothing", {"scope": scope})
-        return Context(state="empty", text=told, scope=scope, why=why, pieces=(told,))
+        empty = nothing(scope, why=f"{scope} has no memory yet", prompt=prompt)
+        return replace(empty, scope=scope)
     fitted = fit(
         neutral(summary.strip()) if says_something(summary) else "",
         [(day, neutral(text)) for day, text in newest],
@@ -128,6 +128,12 @@ def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Promp
         tokens=manifest.tokens,
         pieces=tuple(pieces(text, bytes_max=V2_PIECE_BYTES_MAX)) if is_v2 else (text,),
     )
+
+
+def nothing(place: str, *, why: str, prompt: Prompt) -> Context:
+    """What a session is given where there is nothing yet: how to leave a note."""
+    told = prompt("read_nothing", {"place": one_line(place)}).strip()
+    return Context(state="empty", text=told, why=why, pieces=(told,))
 
 
 def summary_of(reading: Reading) -> str:

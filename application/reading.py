@@ -240,6 +240,17 @@ def reading_of_log(view: View, root: Root) -> Reading:
     return reading_of(view, root, Texts(wanted(view, root)), last_change(view, root))
 
 
+def texts_of(reading: Reading, path: str = "") -> dict[str, str]:
+    """Every file that may be read, by path."""
+    found: dict[str, str] = {}
+    for entry in reading.entries(path):
+        if entry.kind == "directory":
+            found |= texts_of(reading, entry.path)
+        else:
+            found[entry.path] = reading.text(entry.path)
+    return found
+
+
 def reading_of(view: View, root: Root, files: Files, rendered_position: int | None) -> Reading:
     out = gone(view, root)
     return Reading(

@@ -1,11 +1,15 @@
 """`threadbook context`: what a session is given of its project's memory."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import to_builtins
 
 from .common import Context, options, say
+
+if TYPE_CHECKING:
+    from ...application.context import Context as Given
 
 
 @click.command(name="context")
@@ -19,8 +23,21 @@ def command(context: Context, cwd: Path | None, session: str | None) -> None:
 
     With --json also the manifest: what it is made of, its digest, what was left out, its tokens.
     """
-    with context.open() as memory:
-        told = memory.context(cwd, session=session)
+    told = given(context, cwd, session)
     answer = to_builtins(told)
     del answer["pieces"]
     context.show(answer, lambda: say(told.text or told.why))
+
+
+def given(context: Context, cwd: Path | str | None, session: str | None) -> "Given":
+    """Where no memory was ever made there is none to show, and none is made for the asking."""
+    from ..store import NoMemoryYet
+
+    try:
+        with context.open() as memory:
+            return memory.context(cwd, session=session)
+    except NoMemoryYet as none:
+        from ...application.context import nothing
+        from ...prompts import filled
+
+        return nothing(str(cwd or Path.cwd()), why=str(none), prompt=filled)

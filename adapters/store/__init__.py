@@ -5,6 +5,7 @@ On SQLite here; `postgres.py` is imported only where a DSN is given.
 
 from .base import LogStore
 from .errors import (
+    NoMemoryYet,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -21,6 +22,7 @@ __all__ = [
     "FILE",
     "Difference",
     "LogStore",
+    "NoMemoryYet",
     "SqliteStore",
     "StoreBusy",
     "StoreDamaged",

@@ -34,6 +34,13 @@ class StoreUnreadable(StoreError):
     """The file is missing, is not ours to open, or lies where locks cannot be trusted."""
 
 
+class NoMemoryYet(StoreUnreadable):
+    """Nobody has made one there."""
+
+    def __init__(self, name: object) -> None:
+        super().__init__(f"there is no memory in {name} yet; `threadbook run` makes one")
+
+
 class StoreMismatch(StoreError):
     """The file is sound and another's: a newer program, another clock, another application."""
 

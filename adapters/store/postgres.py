@@ -30,10 +30,10 @@ from . import chain, dialect, files, head, postgres_dialect, sound
 from .base import WAIT_S, LogStore, cut, end_of, make_folder, refuse_newer
 from .codec import Codec, Upcast
 from .errors import (
+    NoMemoryYet,
     StoreError,
     StoreLost,
     StoreMismatch,
-    StoreUnreadable,
     explain_os,
 )
 from .keys import NAME as KEY_FILE
@@ -313,9 +313,7 @@ class PostgresStore(LogStore):
         with explained(self.place, self._holder), self._connections.one() as db:
             number = schema_number(db, self.place)
             if number == 0 and not create:
-                raise StoreUnreadable(
-                    f"there is no memory in {self.name} yet; `threadbook run` makes one"
-                )
+                raise NoMemoryYet(self.name)
             make_folder(self.home)
             if number == 0:
                 db.script(self._begin)

@@ -23,8 +23,8 @@ from .base import WAIT_S, LogStore, cut, end_of, make_folder, refuse_newer
 from .codec import Codec, Upcast
 from .connections import Connections
 from .errors import (
+    NoMemoryYet,
     StoreMismatch,
-    StoreUnreadable,
     busy,
     explain_os,
     translated,
@@ -221,9 +221,7 @@ class SqliteStore(LogStore):
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:
         if not create and not self.path.exists():
-            raise StoreUnreadable(
-                f"there is no memory in {self.home} yet; `threadbook run` makes one"
-            )
+            raise NoMemoryYet(self.home)
         if self.path.exists() and self._schema_number() != 0:
             return
         if (self.home / KEY_FILE).exists():
