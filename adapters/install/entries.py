@@ -52,8 +52,8 @@ def hook_of(handler: object) -> str | None:
         return None
     if not starts_us(words) or "hook" not in words:
         return None
-    event = words[words.index("hook") + 1 :][:1]
-    return event[0] if event and event[0] in HOOKS else None
+    behind = words[words.index("hook") + 1 :]
+    return next((word for word in behind if word in HOOKS), None)
 
 
 def is_our_server(server: object) -> bool:
