@@ -148,13 +148,24 @@ def source_of(around: Surroundings, thread: threads.Row, sighting: Sighting | No
     A copy that says less than the log knows is not the session as it is now, and what another
     machine's path leads to here may be anything.
     """
+    path = Path(thread.rollout_path)
     if sighting is not None and sighting.header.updated_at_ms >= thread.updated_at_ms:
-        path = sighting.header.rollout_path
-    elif thread.machine_id in (None, around.machine_id):
-        path = thread.rollout_path
-    else:
+        path = Path(sighting.header.rollout_path)
+    elif thread.machine_id != around.machine_id and (
+        # None was recorded before anybody said whose it was.
+        thread.machine_id is not None or is_another(around, path, thread.thread_id)
+    ):
         return None
-    return Path(path) if os.path.exists(path) else None
+    return path if os.path.exists(path) else None
+
+
+def is_another(around: Surroundings, path: Path, thread_id: str) -> bool:
+    """Whether a file is some other session's."""
+    try:
+        read = around.rollouts.survey(path, now_ms=int(around.clock() * 1000))
+    except Failure:
+        return False  # Whoever reads it will say what it is.
+    return read.header.thread_id != thread_id
 
 
 def read(around: Surroundings, thread: threads.Row, source: Path) -> Extracted | None:
