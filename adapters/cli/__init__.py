@@ -20,6 +20,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("run", "Read new sessions and bring the memory folders up to date."),
     "status": ("status", "What is stored, what waits and why, and what is in force."),
     "threads": ("threads", "Every session, and where it stands."),
+    "context": ("context", "What a session that starts here is given of the memory."),
+    "note": ("note", "Have something remembered for the sessions that come."),
     "cite": ("cite", "Count what a reply used, and print what a person should see of it."),
     "explain": ("explain", "Why a session is in or out, now or at an earlier position."),
     "diff": ("diff", "What changed between two positions or times."),

@@ -17,7 +17,7 @@ from threadbook.domain.events import (
 from threadbook.projections import threads
 
 from tests.adapters.stores import DSN
-from tests.application.homes import DAY_S, NOON, Home, Session, content
+from tests.application.homes import DAY_S, NOON, Home, Session, content, used
 from tests.postgres import server
 
 RULE = "from now on always run make check before you commit"
