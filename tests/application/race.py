@@ -33,7 +33,7 @@ from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application import forget
 from threadbook.domain.refusals import Refused
 
-from tests.application.homes import DAY_S, HOUR_S, NOON, Session, rfc, thread_id
+from tests.application.homes import DAY_S, HOUR_S, NOON, Session, rfc, thread_id, used
 from tests.application.planted import said
 from tests.application.processes import Process
 
@@ -55,7 +55,7 @@ PLACES = {
         ("retention.py", "expire"),
     ),
     "forget": (("forget.py", "forget"), ("forget.py", "publish_without"), ("forget.py", "finish")),
-    "cite": (("people.py", "cited"),),
+    "cite": (("citing.py", "count"),),
     "pollute": (("people.py", "pollute"),),
     "mode": (("people.py", "set_mode"),),
     "move": (("people.py", "set_scope"),),
@@ -312,7 +312,7 @@ class Life:
                     told.ids = [thread_id(each) for each in dice.sample(race.numbers, 4)]
                     told.session = dice.choice(("everybody", f"racer {self.racer.number}"))
                     told.turn = dice.randrange(6)
-                    told.result = memory.cited(told.ids, told.session, told.turn)
+                    told.result = used(memory, told.ids, told.session, told.turn)
                 case "pollute":
                     told.result = memory.pollute(told.ids[0], "web_search")
                 case "mode":

@@ -250,7 +250,7 @@ def moments(race: Race, told: list[Told], log: list) -> Counter[str]:
                 "render.render",
                 "forget.forget",
                 "forget.finish",
-                "people.cited",
+                "citing.count",
                 "ingest.record_one",
                 "sqlite._commit",
                 "postgres._commit",

@@ -15,7 +15,7 @@ def test_between_two_positions_it_says_what_came_what_went_and_what_became(story
     assert first["outputs"]["added"] == [f"{A.id} v1", f"{B.id} v1"]
     assert first["selection"][0]["entered"] == [A.id, B.id]
     assert "MEMORY.md" in first["folders"][0]["added"]
-    assert used["events"] == {"stage1.cited": 1}
+    assert used["events"] == {"read.shown": 1, "stage1.cited": 1}
     assert used["outputs"]["changed"][f"{A.id} v1"]["usage_count"] == [0, 1]
     assert (used["selection"], used["folders"]) == ([], [])
     assert left["threads"]["changed"][A.id]["mode"] == ["enabled", "polluted"]

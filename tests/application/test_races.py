@@ -31,6 +31,7 @@ from tests.application.homes import (
     Telling,
     content,
     rfc,
+    used,
 )
 from tests.application.leases import read_again, readings, walked
 from tests.application.planted import Planted, left_in, said
@@ -342,7 +343,7 @@ def test_two_programs_started_by_a_shell_do_the_same(tmp_path):
 def cite(place, ids):
     with place.open() as memory:
         for turn in range(3):
-            print(memory.cited(ids, "session", turn))
+            print(used(memory, ids, "session", turn))
 
 
 @pytest.mark.parametrize(("database", "times"), [("sqlite", 5), ("postgres", 3)])

@@ -6,7 +6,7 @@ import pytest
 from threadbook.adapters.store import StoreLost, StoreUnreadable
 
 from tests.adapters.stores import DSN
-from tests.application.homes import Home, Interrupting, Session, content, used
+from tests.application.homes import Home, Interrupting, Session, content, show
 from tests.postgres import Proxy, server
 
 SESSIONS = [
@@ -71,7 +71,7 @@ def test_a_run_whose_commit_nobody_heard_of_can_be_given_again(home, undisturbed
 @pytest.mark.parametrize(
     "act",
     [
-        lambda memory, thread: used(memory, [thread], session="s", turn=1),
+        lambda memory, thread: memory.cited([thread], session="s", turn=1),
         lambda memory, thread: memory.pollute(thread),
         lambda memory, thread: memory.set_mode(thread, "disabled"),
         lambda memory, thread: memory.forget(thread),
@@ -80,6 +80,7 @@ def test_a_run_whose_commit_nobody_heard_of_can_be_given_again(home, undisturbed
 def test_what_a_person_said_is_done_once_though_it_was_said_twice(home, proxy, act):
     home.run()
     thread = home.memory.threads()[0].thread_id
+    show(home.memory._around, [thread], "s")
     proxy.commits_until_cut = 1
     with pytest.raises(StoreLost):
         act(home.memory, thread)
