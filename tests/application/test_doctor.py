@@ -1,6 +1,11 @@
 """Doctor: what is wrong is found and told with what to do; what is right is told too."""
 
+import time
+from functools import partial
+
 import pytest
+from threadbook import Memory
+from threadbook.adapters.canary import round_trip
 from threadbook.adapters.checkup import home_findings
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application.doctor import findings
@@ -147,3 +152,42 @@ def test_a_home_that_is_not_there_is_one_finding(tmp_path):
 
     assert (found.level, found.what) == ("error", "home")
     assert "threadbook run" in found.told
+
+
+@pytest.fixture
+def canary(tmp_path):
+    """What a made-up session finds on its way, under these settings."""
+
+    def send(**settings):
+        place = tmp_path / "canary"
+        place.mkdir()
+        opened = partial(Memory.open, settings={"database": "", **settings})
+        return [(each.level, each.told) for each in round_trip(place, opened, now=time.time())]
+
+    return send
+
+
+def test_a_made_up_session_goes_the_whole_way(canary):
+    ((level, told),) = canary()
+
+    assert (level, "shown to the next one, and forgotten" in told) == ("fine", True)
+
+
+def test_where_nothing_is_shown_the_made_up_session_finds_it(canary):
+    ((level, told),) = canary(use_memories=False)
+
+    assert (level, "is not shown" in told) == ("error", True)
+
+
+def test_a_way_that_breaks_is_told_with_what_broke_it(canary, tmp_path):
+    (tmp_path / "a-file").write_text("in a home's place")
+    place = tmp_path / "canary"
+    place.mkdir()
+
+    def opened(home):
+        return Memory.open(tmp_path / "a-file", settings={"database": ""})
+
+    (found,) = round_trip(place, opened, now=time.time())
+
+    assert found.level == "error"
+    assert "could not go the whole way" in found.told
