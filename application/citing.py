@@ -17,6 +17,7 @@ from ..domain.events import Phase2Succeeded, consolidation_stream, extraction_st
 from ..projections import citations, selection, shown, stage1_outputs
 from . import state
 from .ports import View, Writing
+from .reading import record_left
 from .reports import CiteReport
 from .surroundings import Surroundings
 
@@ -55,10 +56,11 @@ def count(
     report: CiteReport,
 ) -> None:
     version = around.policy.memory_version
-    session = as_stored(session)
+    session = state.as_stored(session)
     named = [thread_id for thread_id in dict.fromkeys(ids) if is_text(thread_id)]
     if not named:
         return
+    record_left(around)
     with around.store.writing(actor=actor) as tx:
         reach = in_reach(tx, version, session, named)
         for thread_id in named:
@@ -151,11 +153,6 @@ def made_from_then(view: View, version: str, scope: str, positions: list[int]) -
 
 def citation_id(session: str, turn: int) -> str:
     return f"{session}:{turn}"
-
-
-def as_stored(session: str) -> str:
-    """A UUID is one id however it is written; sessions are known by small letters."""
-    return session.lower() if state.UUID.fullmatch(session) else session
 
 
 def is_text(cited: object) -> bool:

@@ -30,6 +30,7 @@ from ..domain.scope import has_root
 from ..domain.withholding import Gone, thread_of, withheld
 from ..projections import artifacts
 from ..projections.folder import SUMMARIES
+from . import state
 from .places import scope_of
 from .ports import Busy, View
 from .roots import Root, gone, notes_of, wanted
@@ -301,6 +302,7 @@ def shown(
     """
     if not session:
         return False
+    session = state.as_stored(session)
     event = MemoryShown(
         at=around.now(),
         session_id=session,

@@ -24,12 +24,14 @@ START_CHARS_MIN = 6
 UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def named(view: View, text: str) -> str:
-    """The id that a person means: the whole of it, or so much that only one begins like it.
+def as_stored(session: str) -> str:
+    """A UUID is one id however it is written, and sessions are known by small letters."""
+    return session.lower() if UUID.fullmatch(session) else session
 
-    A UUID is one id however it is written, and sessions are known by small letters.
-    """
-    text = text.lower() if UUID.fullmatch(text) else text
+
+def named(view: View, text: str) -> str:
+    """The id that a person means: the whole of it, or so much that only one begins like it."""
+    text = as_stored(text)
     if view.rows(threads, (text,)) or len(text) < START_CHARS_MIN:
         return text
     found = [row.thread_id for row in view.find(threads, threads.BEGINNING, start=text)]

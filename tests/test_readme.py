@@ -49,6 +49,7 @@ def test_the_table_of_settings_is_the_programs():
 SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.S)
 PRINTED = (
     r"6 sessions taught something; \S+ is the newest\n"
+    r"Done. 1 session of project:gallery-[0-9a-f]{8} was of use\n"
     r"in: the memory folder was made from it\n"
     r"8 threads were known then\n",
     r"uses: \{'[0-9a-f-]{36}': 2\}\n",
