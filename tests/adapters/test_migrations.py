@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from threadbook.adapters.store import (
     StoreBusy,
+    StoreError,
     StoreMismatch,
     StoreUnreadable,
     dialect,
@@ -29,6 +30,7 @@ from threadbook.projections.fold import fold_all
 
 from tests.adapters.next_schema import NEXT, longer_notes, module, uses
 from tests.adapters.stores import NOON, append, bytes_of, edit, ended, open_store, process
+from tests.adapters.test_old_logs import VERSIONS, lines
 from tests.application.homes import HOUR_S, Home, Session
 from tests.application.processes import Process
 from tests.support import header
@@ -276,11 +278,16 @@ UNABLE = (
 )
 
 
+# Its table is the last of all, so that the others have been made anew by then.
+HALF_MADE = (*NEXT, module("half_made", **{**uses.__dict__, "SCHEMA": ("CREATE TABLE half (x",)}))
+
+
 @on_both
-def test_a_migration_that_fails_leaves_what_was_there(home):
+@pytest.mark.parametrize(("projections", "error"), [(UNABLE, Unable), (HALF_MADE, StoreError)])
+def test_a_migration_that_fails_leaves_what_was_there(home, projections, error):
     for _ in range(2):
-        with pytest.raises(Unable):
-            open_store(home, projections=UNABLE)
+        with pytest.raises(error):
+            open_store(home, projections=projections)
 
     store = open_store(home)  # To the older program it is the same as ever.
     assert len(openings(store)) == 1
@@ -437,6 +444,29 @@ def test_tables_of_an_older_number_are_made_anew_also_where_they_are_defined_ali
 
     assert store.replay_verify() == []
     assert len(openings(store)) == 2
+
+
+@on_both
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_old_log_in_an_older_database_is_migrated(tmp_path, database, version):
+    home = tmp_path / "home"
+    store = open_store(home)
+    old = lines(version)
+    with store._writing(actor="pipeline", run_id=None) as writing:
+        for line in old:
+            after_ours = line["version"] + (line["stream"] == "store")
+            data = json.dumps(line["data"], ensure_ascii=False)
+            writing.record(line["stream"], after_ours, line["type"], data)
+    store.close()
+    newer(home, database, 1)
+
+    clock = [each["data"]["clock"] for each in old if each["type"] == "store.opened"][-1]
+    store = open_store(home, simulated=clock == "simulated")
+
+    assert store.replay_verify() == []
+    assert store.verify().checked == len(old) + 2
+    assert openings(store)[-1].schema == dialect.SCHEMA_NUMBER
+    assert openings(store)[-1].clock == clock
 
 
 @on_both
