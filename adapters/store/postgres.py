@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 import psycopg
+from msgspec.structs import astuple
 
 from ...application.ports import Left
 from ...projections import fold
@@ -285,10 +286,11 @@ class PostgresStore(LogStore):
         ).fetchone()
         if known is not None and known[0] == definition(projection, db):
             db.execute(f"DELETE FROM {projection.NAME}")
-            fold.write(projection, rows, db)
         else:
-            fold.replace_all(projection, rows, db)
+            fold.replace_all(projection, (), db)
             remember(projection, db)
+        assert isinstance(db, Connection)
+        db.fill(projection.NAME, fold.plan(projection).columns, map(astuple, rows))
 
     def _schema_of(self, db: Database) -> int:
         (number,) = db.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()

@@ -10,7 +10,7 @@ import os
 import select
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -41,6 +41,13 @@ class Connection:
         cursor = self.raw.cursor()
         cursor.executemany(translated(statement).encode(), list(values))
         return cursor
+
+    def fill(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """With rows of which none is there yet: by COPY, in less than half of the time."""
+        into = f"COPY {table} ({', '.join(columns)}) FROM STDIN"
+        with self.raw.cursor().copy(into.encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def script(self, statements: str) -> None:
         """Several statements without values, in one round trip, as PostgreSQL reads them."""
