@@ -17,6 +17,16 @@ TOKENIZE = "porter unicode61 remove_diacritics 2"
 # A passage's own words count most, then what it stands under, then the name of its file.
 WEIGHTS = (1.0, 0.4, 0.2)
 WORDS_MAX = 64  # Of a question; one that is longer is no question.
+# Words of questions and not of answers. Where a folder is small such a word is rare, and a rare
+# word weighs most; so they count only in a question that has no others.
+_EMPTY_WORDS = """
+a an and any are as at be by can could did do does for from had has have how i if in is it its may
+me must my no not of on or our shall should so than that the their then there they this to us was we
+were what when where which who why will with would you your
+das dem den der die ein eine einen es für hat ich im ist mit nicht oder und von was welche wer wie
+wir wo zu
+"""
+EMPTY_WORDS = frozenset(_EMPTY_WORDS.split())
 
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -58,8 +68,8 @@ class Ranking:
 
 def match_of(query: str) -> str:
     """
-    >>> match_of('how to "lint" NEAR(x) OR 設定')
-    '"how" OR "to" OR "lint" OR "near" OR "x" OR "or" OR "設 定"'
+    >>> match_of('how to "lint" NEAR(x) OR 設定'), match_of("to be or not")
+    ('"lint" OR "near" OR "x" OR "設 定"', '"to" OR "be" OR "or" OR "not"')
     """
     return " OR ".join(f'"{word}"' for word in words(query))
 
@@ -67,8 +77,10 @@ def match_of(query: str) -> str:
 def words(query: str) -> list[str]:
     """Each once. What has no spaces inside is a word of its own even where it touches another."""
     apart = _UNSPACED_RUN.sub(r" \g<0> ", query)
-    found = (" ".join(spaced(each).split()) for each in _WORD.findall(apart))
-    return list(dict.fromkeys(found))[:WORDS_MAX]
+    found = dict.fromkeys(" ".join(spaced(each).split()) for each in _WORD.findall(apart))
+    return [each for each in found if each not in EMPTY_WORDS][:WORDS_MAX] or list(found)[
+        :WORDS_MAX
+    ]
 
 
 def spaced(text: str) -> str:

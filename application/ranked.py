@@ -10,6 +10,7 @@ the summary of all. It is one result, in the handbook if there, and the others a
 
 import hashlib
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Protocol
 
@@ -20,7 +21,7 @@ from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
 from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
 from .reading import NotText, Reading, TooBig, Unreadable
-from .tools import EmptyQuery, Tools, clamped, files, found
+from .tools import SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found
 
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 50
@@ -81,11 +82,12 @@ class Indexed(Struct, frozen=True, kw_only=True):
 
 
 class RankedSearch:
-    """Keeps the index of what was searched last. One question at a time."""
+    """Keeps the index of what was searched last. Several threads may ask: one at a time."""
 
     def __init__(self, build: Callable[[Iterable[Passage]], Index]) -> None:
         self._build = build
         self._last: Indexed | None = None
+        self._one_at_a_time = threading.Lock()
 
     def answer(self, tools: Tools, asked: RankedArguments) -> RankedAnswer:
         """What a session is given, recorded as shown to it."""
@@ -106,13 +108,12 @@ class RankedSearch:
         if not any(map(str.isalnum, query)):
             raise EmptyQuery("query has no letter or digit")
         path = found(reading, asked.path)
-        indexed = self._indexed(reading, path)
         limit = RESULTS_DEFAULT if asked.max_results is None else asked.max_results
+        with self._one_at_a_time:
+            indexed = self._indexed(reading, path)
+            best = results(indexed, query, limit=clamped(limit, RESULTS_MAX))
         return RankedAnswer(
-            query=query,
-            path=asked.path,
-            results=results(indexed, query, limit=clamped(limit, RESULTS_MAX)),
-            skipped=indexed.skipped,
+            query=query, path=asked.path, results=best, skipped=indexed.skipped[:SKIPPED_MAX]
         )
 
     def _indexed(self, reading: Reading, path: str) -> Indexed:
@@ -179,7 +180,7 @@ def result(indexed: Indexed, numbers: Sequence[int], score: float) -> Ranked:
         end_line_number=passage.end,
         content=cut_middle(passage.text, tokens=PASSAGE_TOKENS_MAX),
         headings=cut_middle(passage.headings, tokens=PASSAGE_TOKENS_MAX),
-        score=round(score, 3),
+        score=round(score, 6),
         threads=list(dict.fromkeys(threads)),
         also=[
             Place(path=each.path, start_line_number=each.start)

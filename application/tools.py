@@ -28,6 +28,7 @@ from .reading import (
     TooBig,
     Unreadable,
     open_reading,
+    scope_to_note,
     scope_to_read,
     shown,
 )
@@ -125,6 +126,14 @@ class NoteArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     note: str
 
 
+class UseArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`turn` is the ordinal of the message that is answered, from 1; 0: the caller knows none, and
+    then a thread counts once for the whole session."""
+
+    thread_ids: Annotated[tuple[str, ...], Meta(max_length=256)]
+    turn: Count = 0
+
+
 class Listed(Struct, frozen=True, kw_only=True):
     path: str
     entry_type: Literal["file", "directory"]
@@ -190,6 +199,13 @@ class NoteAnswer(Struct, frozen=True, kw_only=True):
     secrets_hidden: int
 
 
+class UseAnswer(Struct, frozen=True, kw_only=True):
+    """`not_counted` says why, by id, in the words of `CiteReport`."""
+
+    counted: list[str]
+    not_counted: dict[str, str]
+
+
 class Tools:
     """The tools as a session in `cwd` has them. Without a session nothing is recorded as shown.
 
@@ -203,10 +219,6 @@ class Tools:
         self.cwd = cwd
         self.session = session
         self.actor = actor
-
-    def scope(self) -> str:
-        with self.around.store.reading() as view:
-            return scope_to_read(self.around, view, self.cwd)
 
     def open(self) -> Reading:
         with self.around.store.reading() as view:
@@ -236,15 +248,40 @@ class Tools:
     def add_ad_hoc_note(self, asked: NoteArguments, *, via: Literal["mcp", "cli"]) -> NoteAnswer:
         from .notes import add_note
 
+        with self.around.store.reading() as view:
+            scope = scope_to_note(self.around, view, self.cwd)
         kept = add_note(
             self.around,
-            self.scope(),
+            scope,
             filename=asked.filename,
             text=asked.note,
             via=via,
             actor=self.actor,
         )
         return NoteAnswer(path=kept.path, added=kept.added, secrets_hidden=kept.secrets_hidden)
+
+    def report_use(self, asked: UseArguments) -> UseAnswer:
+        """Count each session's memory that this session was shown and has used."""
+        from ..domain.citation import usage_ids
+        from . import citing
+        from .reports import CiteReport
+
+        ids = usage_ids(asked.thread_ids)
+        report = CiteReport(visible="")
+        if self.session:
+            citing.count(
+                self.around,
+                ids,
+                session=self.session,
+                turn=asked.turn,
+                actor=self.actor,
+                report=report,
+            )
+        else:
+            report.not_counted |= dict.fromkeys(ids, "no_session")
+        others = [each for each in asked.thread_ids if each.lower() not in ids]
+        report.not_counted |= dict.fromkeys(others, "not_an_id")
+        return UseAnswer(counted=report.counted, not_counted=report.not_counted)
 
     def shown(
         self,

@@ -124,6 +124,11 @@ GLOBAL = (
 )
 
 
+here = click.option(
+    "--cwd", type=click.Path(path_type=Path), help="The project; default: this folder."
+)
+
+
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the global options; it receives them merged, as its first argument."""
 

@@ -122,6 +122,13 @@ def test_the_words_of_a_passage_count_more_than_what_it_stands_under():
     assert [number for number, _ in ranking.best("lint", limit=5)] == [1, 0, 2]
 
 
+def test_words_that_only_ask_do_not_weigh_unless_there_are_no_others():
+    ranking = of(["reuse applies to this", "run lint before a commit", "lint the commit"])
+
+    assert [n for n, _ in ranking.best("what to lint before a commit", limit=5)] == [1, 2]
+    assert [n for n, _ in ranking.best("to", limit=5)] == [0]
+
+
 def test_equals_keep_the_order_of_the_text():
     ranking = of(["run lint"] * 5)
 

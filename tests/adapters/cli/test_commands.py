@@ -9,7 +9,7 @@ from threadbook.application.reports import RunReport
 from threadbook.domain.events import MemoryModeSet, ThreadPolluted, ThreadRescoped
 
 from tests.adapters.cli.commands import A, B
-from tests.application.homes import HOUR_S, ROLLOUTS, Session, content
+from tests.application.homes import FERN, HOUR_S, ROLLOUTS, Session, content
 
 NEEDED = {  # What each command needs to be asked at all; the files are made by `arguments`.
     "run": ("--sessions", "SESSIONS"),
@@ -27,13 +27,17 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "replay": (),
     "inspect": ("rollout", "FILE"),
     "cite": (),
+    "list": ("--cwd", FERN),
+    "read": ("--cwd", FERN, "MEMORY.md"),
+    "search": ("--cwd", FERN, "make", "check"),
+    "mcp": (),
     "install": (),
     "uninstall": (),
     "hook": ("session-end",),
 }
 
 # An agent reads their output; what they say and when stands in tests of their own.
-SPEAK_TO_AGENTS = {"hook"}
+SPEAK_TO_AGENTS = {"hook", "mcp"}
 ANSWER = [name for name in COMMANDS if name not in SPEAK_TO_AGENTS]
 
 

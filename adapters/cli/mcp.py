@@ -1,0 +1,90 @@
+"""`threadbook mcp`: serve a project's memory to an agent."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .common import Context, harmless, options
+
+if TYPE_CHECKING:
+    from ...application.surroundings import Surroundings
+    from ..mcp.desk import Desk
+
+# Where an agent says which of its sessions it has started us for: Claude Code does so by itself,
+# Codex where its settings let the variable through.
+SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID")
+
+
+@click.command(name="mcp")
+@options
+@click.option(
+    "--cwd",
+    type=click.Path(path_type=Path),
+    help="The folder whose project's memory is served; by default the one it is started in.",
+)
+@click.option("--session", metavar="ID", help="The session that is served; else nothing counts.")
+def command(context: Context, cwd: Path | None, session: str | None) -> None:
+    """Serve a project's memory to an agent, by the Model Context Protocol on standard input and
+    output. It ends when its input does; `install` sets it up."""
+    folder = folder_of(cwd)
+    desk = desk_of(context, folder, session=session or session_of_the_agent())
+    from ..mcp.server import serve
+
+    serve(desk)
+
+
+def desk_of(context: Context, cwd: str, *, session: str | None) -> "Desk":
+    from ...application.ranked import RankedSearch
+    from ..mcp.desk import Desk
+    from ..ranking import Ranking
+
+    @contextmanager
+    def opened(create: bool) -> "Iterator[Surroundings]":
+        with context.open(create=create) as memory:
+            memory._refuse_sealed()
+            yield memory._around
+
+    return Desk(
+        opened=opened,
+        why_off=lambda: why_off(context.config, cwd),
+        ranked=RankedSearch(Ranking),
+        complain=complain,
+        cwd=cwd,
+        session=session,
+    )
+
+
+def folder_of(cwd: Path | None) -> str:
+    """A folder that is gone belongs to no project, and whoever asks is told so."""
+    try:
+        return os.path.abspath(cwd or os.getcwd())
+    except OSError:
+        return os.sep
+
+
+def why_off(config: Path | None, cwd: str) -> str | None:
+    """Why no memory is to be given to a session in this folder; None where it is."""
+    from ..places import look
+    from ..settings import load, restriction
+
+    settings = load(config)
+    if not settings.use_memories:
+        return "use_memories is false in the settings"
+    if not settings.dedicated_tools:
+        return "dedicated_tools is false in the settings"
+    if not restriction(look(cwd).files).use_memories:
+        return "use_memories is false in a .threadbook.toml of this project"
+    return None
+
+
+def session_of_the_agent() -> str | None:
+    return next((os.environ[each] for each in SESSION_VARIABLES if os.environ.get(each)), None)
+
+
+def complain(what: str) -> None:
+    print(f"threadbook: {harmless(what)}", file=sys.stderr, flush=True)
