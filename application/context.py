@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ..domain.artifact import SUMMARY
 from ..domain.budget import Fitted, fit, pieces
-from ..domain.fence import digest, fenced, neutral
+from ..domain.fence import digest, fenced, neutral, tagged
 from ..domain.truncation import BYTES_A_TOKEN, tokens_of
 from ..domain.withholding import WITHHELD
 from .ports import View
@@ -81,10 +81,10 @@ def context(
     except MemoriesOff as off:
         return Context(state="off", text="", why=str(off))
     except AmbiguousScope as ambiguous:
-        told = f"No memory is given to this session: {ambiguous}."
+        told = tagged(f"No memory is given to this session: {ambiguous}.")
         return Context(state="ambiguous", text=told, why=str(ambiguous), pieces=(told,))
     except Unreadable as unreadable:
-        told = f"The memory of this project cannot be read: {unreadable}."
+        told = tagged(f"The memory of this project cannot be read: {unreadable}.")
         return Context(state="unreadable", text=told, why=str(unreadable), pieces=(told,))
     if found.state == "shown":
         shown(
@@ -117,7 +117,7 @@ def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Promp
         "manifest": in_words(manifest),
         "memory": fenced(fitted.text),
     }
-    text = prompt(f"read_{reading.root.memory_version}", values).strip()
+    text = tagged(prompt(f"read_{reading.root.memory_version}", values).strip())
     is_v2 = reading.root.memory_version == "v2"
     return Context(
         state="shown",
@@ -132,7 +132,7 @@ def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Promp
 
 def nothing(place: str, *, why: str, prompt: Prompt) -> Context:
     """What a session is given where there is nothing yet: how to leave a note."""
-    told = prompt("read_nothing", {"place": one_line(place)}).strip()
+    told = tagged(prompt("read_nothing", {"place": one_line(place)}).strip())
     return Context(state="empty", text=told, why=why, pieces=(told,))
 
 

@@ -3,6 +3,10 @@
 Both lines carry the beginning of the digest of exactly what is between them. Whoever writes a text
 that will stand inside would have to name its own digest, so no line of it can be the fence's end;
 and lines that only look like one lose that look, for a reader who does not compare numbers.
+
+What a session is given stands whole in a tag, by which the readers of transcripts know it again:
+a session learns nothing from its own memory. That tag, and an agent's own
+around it, is in no text inside, either.
 """
 
 import re
@@ -10,6 +14,7 @@ import unicodedata
 from hashlib import sha256
 
 MARK_CHARS = 32
+TAG = "threadbook-memory"
 BEGINS = "===== THREADBOOK MEMORY BEGINS {mark} ====="
 ENDS = "===== THREADBOOK MEMORY ENDS {mark} ====="
 
@@ -17,6 +22,10 @@ ENDS = "===== THREADBOOK MEMORY ENDS {mark} ====="
 _BREAKS = re.compile("(\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])")
 _WORDS = re.compile(r"memory(?:summary)?(?:begin|end)")
 _RULE = re.compile(r"([^\w\s])\1\1|___")
+# Ours, and those in which agents hand over what a hook says.
+_TAG = re.compile(
+    rf"<(?=[/\s]*(?:{TAG}|system[-_]reminder|hook_context|session-start-hook))", re.IGNORECASE
+)
 _UNSEEN = ("Cc", "Cf", "Zs", "Mn")
 
 
@@ -32,12 +41,18 @@ def fenced(text: str) -> str:
     return f"{BEGINS.format(mark=mark)}\n{text}\n{ENDS.format(mark=mark)}"
 
 
+def tagged(text: str) -> str:
+    """The whole of what a session is given; what of it is memory must be neutral."""
+    return f"<{TAG}>\n{text}\n</{TAG}>"
+
+
 def digest(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def neutral(text: str) -> str:
     """The text, in which no line looks like the fence's. Doing it again changes nothing."""
+    text = _TAG.sub("(", text)
     if not _WORDS.search(letters(text)):
         return text
     parts = _BREAKS.split(text)
