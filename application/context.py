@@ -18,7 +18,7 @@ from ..domain.budget import Fitted, fit, pieces
 from ..domain.fence import digest, fenced, neutral, tagged
 from ..domain.truncation import BYTES_A_TOKEN, tokens_of
 from ..domain.withholding import WITHHELD
-from .ports import View
+from .ports import Failure, View
 from .reading import (
     AmbiguousScope,
     MemoriesOff,
@@ -86,7 +86,9 @@ def context(
     except Unreadable as unreadable:
         told = tagged(f"The memory of this project cannot be read: {unreadable}.")
         return Context(state="unreadable", text=told, why=str(unreadable), pieces=(told,))
-    if found.state == "shown":
+    if found.state != "shown":
+        return found
+    try:
         shown(
             around,
             reading,
@@ -96,6 +98,8 @@ def context(
             tokens=found.tokens,
             actor=actor,
         )
+    except Failure as error:
+        return replace(found, why=f"what was shown may not be recorded: {error}")
     return found
 
 

@@ -10,6 +10,7 @@ decides, and the files that are asked for.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import groupby
 from typing import Literal
 
@@ -315,11 +316,13 @@ def shown(
         tokens=tokens,
     )
     try:
-        record_left(around, wait_s=LOCK_WAIT_S)
         with around.store.writing(actor=actor, wait_s=LOCK_WAIT_S) as tx:
             tx.append(session_stream(session), event)
     except Busy:
         around.spool.leave(msgspec.json.encode(Shown(actor=actor, event=event)))
+        return True
+    with suppress(Busy):  # Whoever writes now records it after us.
+        record_left(around, wait_s=LOCK_WAIT_S)
     return True
 
 

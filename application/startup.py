@@ -36,7 +36,10 @@ def run(
     unusable: list[Failure] = []
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
-        record_left(around)
+        try:
+            record_left(around)
+        except Failure as error:
+            unusable.append(error)
         try:
             reset.finish(around)
             forget.finish(around, actor="pipeline", run_id=report.run_id)
