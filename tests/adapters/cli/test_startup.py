@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.adapters.cli.commands import A, B
-from tests.application.homes import ROOT
+from tests.application.homes import FERN, ROOT
 
 HEAVY = {
     "openai",
@@ -50,6 +50,8 @@ def loaded(commands, *args):
         ("status", "--json"),
         ("threads",),
         ("log",),
+        ("context", "--cwd", FERN, "--session", "s"),
+        ("context", "--cwd", "/"),
         ("explain", A.id),
         ("mode", B.id, "disabled"),
         ("pollute", B.id),
