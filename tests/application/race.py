@@ -120,7 +120,7 @@ class Race:
         self.clock = Clock(racers)
         self.settings: dict[str, object] = {
             "scope": dice.choice(("project", "project", "global")),
-            "history_days": dice.choice((0, 30)),
+            "history_days": dice.choice((0, 30, 30)),
             "max_rollout_age_days": 90,
             "max_unused_days": 90,
         }
@@ -141,7 +141,8 @@ class Race:
 
     def prepare(self) -> None:
         """Half of the sessions have been read, and every machine has the keys."""
-        for number in self.numbers[::2]:
+        before = {*self.numbers[::2], *self.doomed}
+        for number in sorted(before):
             self.write(number)
         for home in self.homes:
             if self.dsn and home != self.homes[0]:
@@ -149,7 +150,7 @@ class Race:
                 shutil.copy(self.homes[0] / "keys.sqlite", home)
             with self.open(home) as memory:
                 memory.run(sessions=[self.sessions_folder])
-        for number in self.numbers[1::2]:
+        for number in sorted({*self.numbers} - before):
             self.write(number)
 
     def file(self, number: int) -> Path:

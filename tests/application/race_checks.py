@@ -63,9 +63,12 @@ def nobody_saw_an_error(told: list[Told]) -> None:
 
 
 def quiet(race: Race) -> None:
-    """Nobody else is there any more, and every lease has run out: one run on each machine. What
-    is by the rules not read again as it is goes on first."""
+    """Nobody else is there any more, and every lease has run out. One session is forgotten after
+    all that was made of it; then one run on each machine. What is by the rules not read again as
+    it is goes on first."""
     race.clock.later(2 * HOUR_S)
+    with race.open(race.homes[0]) as memory:
+        memory.forget(thread_id(race.doomed[-1]))
     for home in [*race.homes, *race.homes]:
         with race.open(home) as memory:
             memory.run(sessions=[race.sessions_folder])
