@@ -35,7 +35,7 @@ def selecting(folder: Path, events: int, rounds: int) -> list[Figure]:
         counts = sizes(events)
         took = {
             f"{count}": selected_ms(folder / f"{name}-{count}", count, stale, rounds)
-            for count in (counts[1:2] if stale else counts)
+            for count in (counts[-1:] if stale else counts)
         }
         most = max(took.values())
         found.append(
