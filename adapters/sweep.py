@@ -126,7 +126,7 @@ class Sweep:
         if encoding is not None:
             decoded = content.decode(encoding, "ignore").encode("utf-8", "ignore")
             yield self._piece(path, kind, at, decoded, inside)
-        elif UTF_16.search(content):
+        elif kind == "file" and UTF_16.search(content):
             yield self._piece(path, kind, at, content.replace(b"\0", b""), inside)
 
     def _piece(

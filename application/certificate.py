@@ -203,7 +203,8 @@ def strike_what_stays(
         for recorded in view.events():
             sought.strike(
                 f"{recorded.stream}\n{recorded.type}\n{recorded.actor}\n{recorded.run_id}\n"
-                f"{recorded.data}"
+                f"{recorded.data}",
+                is_json=True,
             )
             for _, ref in refs_in(recorded.event):
                 kept = view.body(ref)

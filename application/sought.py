@@ -21,6 +21,8 @@ MARK_BYTES = 8
 RUN_BYTES = 24
 BLOCK_BYTES = 1 << 20
 PLACES_MAX = 32  # Of one mark in the texts: it is one of few, or it is in a pattern of them.
+WRITTEN_OTHERWISE = re.compile(r"[^\x20-\x21\x23-\x5b\x5d-\x7e\n]")  # In JSON.
+ACCENTS = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+")
 NO_WORD = re.compile(rb"[^0-9a-z_\x80-\xff]")
 
 
@@ -51,20 +53,24 @@ class Sought:
                 self.marks.update(words)
         self.marks_of_all = len(self.marks)  # Of which what stays takes some away.
         self._unread: list[str] = []
+        self._otherwise: list[str] = []  # Lines that are not the same in every form.
         self._unread_size = 0
 
-    def strike(self, text: str) -> None:
-        """A text that stays: what it says is no sign of what went."""
+    def strike(self, text: str, *, is_json: bool = False) -> None:
+        """A text that stays: what it says is no sign of what went. JSON is not written as JSON."""
         self._unread.append(text)
+        if not is_json or not text.isascii():
+            self._otherwise += filter(WRITTEN_OTHERWISE.search, text.split("\n"))
         self._unread_size += len(text)
         if self._unread_size >= BLOCK_BYTES:
             self.struck()
 
     def struck(self) -> None:
         """All that was given is struck out; to be called after the last one."""
-        whole = "\n".join(self._unread)
-        self._unread, self._unread_size = [], 0
-        for form in dict.fromkeys(forms(whole)):
+        as_it_is = "\n".join(self._unread).encode("utf-8", "replace").lower()
+        otherwise = forms("\n".join(self._otherwise))
+        self._unread, self._otherwise, self._unread_size = [], [], 0
+        for form in dict.fromkeys((as_it_is, *otherwise)):
             for words in windows(form):
                 self.marks.difference_update(words)
 
@@ -120,17 +126,22 @@ class Sought:
 
 
 def forms(text: str) -> Iterator[bytes]:
-    """How a text may be written down. Capitals of ASCII are small letters in all of them."""
-    for form in (text, text.lower(), plain(text)):
-        yield form.encode("utf-8", "replace").lower()
-    for ascii_ in (False, True):
-        yield json.dumps(text, ensure_ascii=ascii_)[1:-1].encode("utf-8", "replace").lower()
+    """How a text may be written down. Capitals of ASCII are small letters in all of them.
+
+    What JSON makes of the end of a line is no matter here: lines are looked for one by one.
+    """
+    yield text.encode("utf-8", "replace").lower()
+    if not text.isascii():
+        yield text.lower().encode("utf-8", "replace").lower()
+        yield plain(text).encode("utf-8", "replace").lower()
+    if WRITTEN_OTHERWISE.search(text):
+        for ascii_ in (False, True):
+            yield json.dumps(text, ensure_ascii=ascii_)[1:-1].encode("utf-8", "replace").lower()
 
 
 def plain(text: str) -> str:
     """Small letters without their accents."""
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(each for each in apart if not unicodedata.combining(each))
+    return ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
 
 
 def windows(content: bytes) -> Iterator[memoryview]:

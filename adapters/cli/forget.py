@@ -32,7 +32,8 @@ def thread(context: Context, thread_id: str, lift: bool, prove: bool, yes: bool)
     and the paths that name it stay in the log.
 
     --prove prints a certificate: what was looked for and where, what was found, and what cannot be
-    seen from here. Exit code 3 when it is not proven. The words are known only until they are
+    seen from here. It reads every byte of the home, which takes minutes where that is very large.
+    Exit code 3 when it is not proven. The words are known only until they are
     gone, so that only the forgetting itself can be proven in full.
     """
     from .confirm import agreed
