@@ -7,7 +7,9 @@ import stat
 import tomllib
 
 import pytest
-from threadbook.adapters.install import CannotInstall, places
+from msgspec.structs import replace
+from threadbook.adapters.install import CannotInstall, install, places
+from threadbook.adapters.install.entries import Entries
 from threadbook.adapters.install.files import SIZE_MAX
 from threadbook.application.ports import Failure
 
@@ -329,7 +331,7 @@ def test_a_folder_that_is_read_only_is_told(agents):
     assert agents.files == {CODEX[1]: b"a = 1\n"}
 
 
-def test_when_one_file_cannot_be_written_the_others_become_what_they_were(agents, monkeypatch):
+def test_when_one_file_cannot_be_written_the_others_become_what_they_were(agents):
     agents.write(CLAUDE[0], json_texts()["same event"])
     before = agents.files
     agents.home.mkdir()
@@ -472,21 +474,23 @@ def test_what_only_looks_like_ours_is_not(agents, command):
     assert json.loads(agents.files[CLAUDE[0]]) == json.loads(content)
 
 
-def test_a_file_that_changes_meanwhile_is_left_alone(agents, monkeypatch):
-    path = agents.write(CLAUDE[0], b'{"a": 1}')
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_file_that_changes_meanwhile_is_left_alone_and_written_ones_are_put_back(agents, late):
+    names = CLAUDE
+    for name in names:
+        agents.write(name, b'{"a": 1}')
     [place] = agents.places("claude")
-    part = place.parts[0]
 
-    def slow(draft, entries):
-        part.add(draft, entries)
-        path.write_bytes(b'{"a": 2}')
+    def somebody_is_faster(draft, entries):
+        place.parts[late].add(draft, entries)
+        agents.write(names[late], b'{"a": 2}')
 
-    from msgspec.structs import replace
-    from threadbook.adapters.install import install
-    from threadbook.adapters.install.entries import Entries
-
-    busy = replace(place, parts=(replace(part, add=slow), *place.parts[1:]))
+    parts = [
+        replace(part, add=somebody_is_faster) if n == late else part
+        for n, part in enumerate(place.parts)
+    ]
     with pytest.raises(CannotInstall, match="changed by somebody else just now"):
-        install([busy], Entries(PROGRAM), home=agents.home)
+        install([replace(place, parts=tuple(parts))], Entries(PROGRAM), home=agents.home)
 
-    assert agents.files == {CLAUDE[0]: b'{"a": 2}'}
+    assert agents.files == {names[late]: b'{"a": 2}', names[1 - late]: b'{"a": 1}'}
+    assert not agents.home.exists() or not list(agents.home.iterdir())
