@@ -421,7 +421,7 @@ def index(home, kind, deleted, *texts, columns="id"):
 
 
 @on_the_file
-@pytest.mark.parametrize("place", ["backups/of-schema-0.sqlite", "copy.of.the.file"])
+@pytest.mark.parametrize("place", ["copies/old.sqlite", "copy.of.the.file"])
 def test_a_copy_of_the_database_that_holds_the_words_is_found(planted, place):
     into_the_file(planted)
     (planted.path / place).parent.mkdir(exist_ok=True)
