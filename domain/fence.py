@@ -26,6 +26,8 @@ _RULE = re.compile(r"([^\w\s])\1\1|___")
 _TAG = re.compile(
     rf"<(?=[/\s]*(?:{TAG}|system[-_]reminder|hook_context|session-start-hook))", re.IGNORECASE
 )
+_ASCII_UNSEEN = re.compile(r"[\x00-\x20\x7f]+")
+_ASCII_SIGNS = re.compile(r"[^a-z]+")
 _UNSEEN = ("Cc", "Cf", "Zs", "Mn")
 
 
@@ -52,10 +54,7 @@ def digest(text: str) -> str:
 
 def neutral(text: str) -> str:
     """The text, in which no line looks like the fence's. Doing it again changes nothing."""
-    text = _TAG.sub("(", text)
-    if not _WORDS.search(letters(text)):
-        return text
-    parts = _BREAKS.split(text)
+    parts = _BREAKS.split(_TAG.sub("(", text))
     return "".join(
         plain(part) if at % 2 == 0 and is_alike(part) else part for at, part in enumerate(parts)
     )
@@ -67,12 +66,15 @@ def is_alike(line: str) -> bool:
 
 
 def seen(line: str) -> str:
+    if line.isascii():  # As nearly all lines are, and a session waits for this.
+        return _ASCII_UNSEEN.sub("", line.lower())
     folded = unicodedata.normalize("NFKC", line).casefold()
     return "".join(c for c in folded if unicodedata.category(c) not in _UNSEEN)
 
 
 def letters(line: str) -> str:
-    return "".join(c for c in seen(line) if c.isalpha())
+    line = seen(line)
+    return _ASCII_SIGNS.sub("", line) if line.isascii() else "".join(filter(str.isalpha, line))
 
 
 def plain(line: str) -> str:
