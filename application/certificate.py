@@ -305,8 +305,8 @@ def advice(left: Left, searched: Searched, found: list[Found], failure: str | No
     if any(not each.file.startswith(MEMORIES) for each in found) and not left.pending:
         given.append(
             "beside the folders: look at each place; a file that Threadbook does not need can be"
-            " deleted, and in a database file `sqlite3 FILE VACUUM` leaves nothing of what was"
-            " deleted"
+            " deleted; a database file is made anew, without what was deleted, by"
+            " `sqlite3 FILE 'VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'`"
         )
     if searched.unreadable:
         given.append("make the files readable that could not be read, and look at them")
