@@ -259,7 +259,7 @@ class Life:
         self.lag_s = self.dice.choice((0, 0, 1, 3))
         several = self.dice.choices(
             ("run", "goes on", "cite", "pollute", "mode", "move", "forget", "lift", "look"),
-            weights=(6, 5, 3, 1.5, 3, 1, 1, 0.7, 1),
+            weights=(6, 5, 3, 2, 4, 1, 1, 0.7, 1),
             k=self.dice.randrange(4, 9),
         )
         self.acts = [*several, "run"]
@@ -345,10 +345,10 @@ class Life:
         time.sleep(seconds / 5)
         self.race.clock.later(60, racer=self.racer.number)
 
-    def think(self) -> None:
+    def think(self, longest_s: float) -> None:
         how = self.dice.random()
         if how < 0.4:
-            time.sleep(self.dice.uniform(0, 0.03))
+            time.sleep(self.dice.uniform(0, longest_s))
         elif how < 0.5:
             self.race.clock.later(HOUR_S + 10, racer=self.racer.number)
             time.sleep(self.dice.uniform(0, 0.2))  # Long enough for somebody to take it over.
@@ -394,9 +394,9 @@ class Slow:
 
     def extract(self, header, items):
         found = self.model.extract(header, items)
-        self.life.think()
+        self.life.think(0.03)
         return found
 
     def consolidate(self, **given):
-        self.life.think()
+        self.life.think(0.15)
         return self.model.consolidate(**given)

@@ -8,6 +8,7 @@ from threadbook.domain.events import (
     ArtifactsPublished,
     Cited,
     ForgettingLifted,
+    MemoryModeSet,
     OutputWithdrawn,
     Phase2Succeeded,
     RootRendered,
@@ -15,6 +16,8 @@ from threadbook.domain.events import (
     Stage1Succeeded,
     ThreadForgotten,
     ThreadPolluted,
+    ThreadRegistered,
+    ThreadRescoped,
 )
 from threadbook.projections import jobs, stage1_outputs, threads
 
@@ -39,6 +42,7 @@ def held_against(race: Race) -> Counter[str]:
     assert read_again(log) == []
     what_was_told_is_in_the_log(told, log)
     every_citation_counts_once(log)
+    nothing_is_published_of_who_is_out(log)
     for home in race.homes:
         the_home_is_sound(race, home)
     nothing_forgotten_is_left(race)
@@ -145,6 +149,33 @@ def every_citation_counts_once(log: list) -> None:
             case Cited(thread_id=id_, citation_id=citation_id):
                 assert citation_id not in seen[id_], f"{each.position} counts twice"
                 seen[id_].add(citation_id)
+
+
+def nothing_is_published_of_who_is_out(log: list) -> None:
+    """At the moment that a root's success is recorded, each of its sessions is enabled and its."""
+    mode: dict[str, str] = {}
+    scope: dict[str, str] = {}
+    for each in log:
+        match event := each.event:
+            case ThreadRegistered():
+                mode[event.thread_id], scope[event.thread_id] = event.mode, event.scope
+            case MemoryModeSet(thread_id=id_):
+                mode[id_] = event.mode
+            case ThreadPolluted(thread_id=id_):
+                mode[id_] = "polluted"
+            case ThreadForgotten(thread_id=id_):
+                mode[id_] = "forgotten"
+            case ForgettingLifted(thread_id=id_):
+                mode[id_] = "lifted"  # Without an output, until it is read again.
+            case ThreadRescoped(thread_id=id_):
+                scope[id_] = event.scope
+            case Stage1Succeeded(thread_id=id_) if mode[id_] == "lifted":
+                mode[id_] = event.memory_mode
+            case Phase2Succeeded():
+                for selected in event.selected:
+                    told = f"{each.position} is made from {selected}"
+                    assert mode[selected.thread_id] == "enabled", told
+                    assert event.scope in ("global", scope[selected.thread_id]), told
 
 
 def the_home_is_sound(race: Race, home) -> None:
