@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..domain.artifact import SUMMARY
-from ..domain.budget import Fitted, fit, pieces
+from ..domain.budget import Fitted, fit, pieces, size
 from ..domain.fence import digest, fenced, neutral, tagged
 from ..domain.truncation import BYTES_A_TOKEN, tokens_of
 from ..domain.withholding import WITHHELD
@@ -34,6 +34,7 @@ from .surroundings import Surroundings
 
 NOTE_DAYS = 30
 DAY_S = 86_400
+ROOM_TO_SAY_SO = 64  # Bytes that the words around a cut memory may have more.
 V2_PIECE_BYTES_MAX = 8_900  # As Codex hands it over.
 
 Prompt = Callable[[str, Mapping[str, str]], str]  # A prompt's name and what is put into it.
@@ -70,14 +71,21 @@ class Context(Struct, frozen=True, kw_only=True):
 
 
 def context(
-    around: Surroundings, cwd: str, *, session: str | None, prompt: Prompt, actor: str
+    around: Surroundings,
+    cwd: str,
+    *,
+    session: str | None,
+    prompt: Prompt,
+    actor: str,
+    room: int | None = None,
 ) -> Context:
-    """What a session in `cwd` is given; recorded as shown where the session is known."""
+    """What a session in `cwd` is given; recorded as shown where the session is known. `room` is
+    what the agent takes in all, in bytes of UTF-8: of a longer text it would make what it likes."""
     try:
         with around.store.reading() as view:
             scope = scope_to_read(around, view, cwd)
             reading = open_reading(around, view, scope)
-            found = of_reading(around, view, reading, prompt)
+            found = of_reading(around, view, reading, prompt, room=room)
     except MemoriesOff as off:
         return Context(state="off", text="", why=str(off))
     except AmbiguousScope as ambiguous:
@@ -103,26 +111,39 @@ def context(
     return found
 
 
-def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Prompt) -> Context:
+def of_reading(
+    around: Surroundings,
+    view: View,
+    reading: Reading,
+    prompt: Prompt,
+    *,
+    room: int | None = None,
+) -> Context:
     scope = reading.root.scope
     summary = summary_of(reading)
     newest = recent(notes_of(view, reading.root), now=around.now())
     if not says_something(summary) and not newest:
         empty = nothing(scope, why=f"{scope} has no memory yet", prompt=prompt)
         return replace(empty, scope=scope)
-    fitted = fit(
-        neutral(summary.strip()) if says_something(summary) else "",
-        [(day, neutral(text)) for day, text in newest],
-        bytes_max=around.policy.context_tokens * BYTES_A_TOKEN,
-    )
-    manifest = manifest_of(around, reading, fitted, notes=len(newest))
-    values = {
-        "base_path": one_line(manifest.path),
-        "manifest": in_words(manifest),
-        "memory": fenced(fitted.text),
-    }
-    text = tagged(prompt(f"read_{reading.root.memory_version}", values).strip())
-    is_v2 = reading.root.memory_version == "v2"
+    told = neutral(summary.strip()) if says_something(summary) else ""
+    notes = [(day, neutral(text)) for day, text in newest]
+
+    def worded(bytes_max: int) -> tuple[Fitted, Manifest, str]:
+        fitted = fit(told, notes, bytes_max=bytes_max)
+        manifest = manifest_of(around, reading, fitted, notes=len(notes), bytes_max=bytes_max)
+        values = {
+            "base_path": one_line(manifest.path),
+            "manifest": in_words(manifest),
+            "memory": fenced(fitted.text),
+        }
+        return fitted, manifest, tagged(prompt(f"read_{manifest.version}", values).strip())
+
+    budget = around.policy.context_tokens * BYTES_A_TOKEN
+    fitted, manifest, text = worded(budget)
+    if room is not None and (over := size(text) - room) > 0:
+        # What is around the memory stays; the memory is cut by what is too much, and by the line
+        # that says so.
+        fitted, manifest, text = worded(max(size(fitted.text) - over - ROOM_TO_SAY_SO, 0))
     return Context(
         state="shown",
         text=text,
@@ -130,7 +151,11 @@ def of_reading(around: Surroundings, view: View, reading: Reading, prompt: Promp
         manifest=manifest,
         omitted=fitted.lines,
         tokens=manifest.tokens,
-        pieces=tuple(pieces(text, bytes_max=V2_PIECE_BYTES_MAX)) if is_v2 else (text,),
+        pieces=(
+            tuple(pieces(text, bytes_max=V2_PIECE_BYTES_MAX))
+            if manifest.version == "v2"
+            else (text,)
+        ),
     )
 
 
@@ -166,7 +191,9 @@ def recent(notes: Mapping[str, Note], *, now: int) -> list[tuple[str, str]]:
     ]
 
 
-def manifest_of(around: Surroundings, reading: Reading, fitted: Fitted, *, notes: int) -> Manifest:
+def manifest_of(
+    around: Surroundings, reading: Reading, fitted: Fitted, *, notes: int, bytes_max: int
+) -> Manifest:
     root = reading.root
     return Manifest(
         version=root.memory_version,
@@ -178,7 +205,7 @@ def manifest_of(around: Surroundings, reading: Reading, fitted: Fitted, *, notes
         omitted_lines=fitted.lines,
         omitted_statements=fitted.statements,
         tokens=tokens_of(fitted.text),
-        budget=around.policy.context_tokens,
+        budget=bytes_max // BYTES_A_TOKEN,
     )
 
 

@@ -22,6 +22,9 @@ import click
 from .common import Context, options
 
 BUDGET_MS = 180
+# Claude Code puts what is longer into a file and shows its beginning; Codex can be told to take
+# more, and its entry says so.
+ROOM = 10_000
 INPUT_MAX = 1 << 20
 INPUT_S = 1.0
 EVENTS = ("session-start", "session-end")
@@ -31,6 +34,14 @@ EVENTS = ("session-start", "session-end")
 @options
 @click.argument("event", type=click.Choice(EVENTS))
 @click.option(
+    "--room",
+    type=click.IntRange(1000),
+    default=ROOM,
+    show_default=True,
+    metavar="BYTES",
+    help="What the agent takes from a hook.",
+)
+@click.option(
     "--within",
     type=click.IntRange(1, 60_000),
     default=BUDGET_MS,
@@ -38,7 +49,7 @@ EVENTS = ("session-start", "session-end")
     metavar="MS",
     help="Milliseconds after which it gives up.",
 )
-def command(context: Context, event: str, within: int) -> None:
+def command(context: Context, event: str, room: int, within: int) -> None:
     """What an agent calls when a session starts or ends; `install` sets it up.
 
     It reads the agent's JSON on standard input. At the start it prints the memory of the
@@ -67,7 +78,7 @@ def command(context: Context, event: str, within: int) -> None:
         try:
             said = heard()
             if event == "session-start":
-                answer = session_start(context, said)
+                answer = session_start(context, said, room=room)
                 with deadline.speaking():
                     spoken(answer)
             else:
@@ -125,7 +136,7 @@ def text_of(said: dict[str, Any], key: str) -> str | None:
     return value if isinstance(value, str) and value and "\x00" not in value else None
 
 
-def session_start(context: Context, said: dict[str, Any]) -> str:
+def session_start(context: Context, said: dict[str, Any], *, room: int) -> str:
     """The memory of the session's project, for the model: one form serves both agents."""
     from ..settings import load
 
@@ -133,15 +144,15 @@ def session_start(context: Context, said: dict[str, Any]) -> str:
         return ""
     cwd = text_of(said, "cwd") or os.getcwd()
     with context.open() as memory:
-        shown = memory.context(cwd, session=text_of(said, "session_id"))
-    if not shown.text.strip():
+        text = memory.context(cwd, text_of(said, "session_id"), room=room).text
+    if not text:
         return ""
-    answer = {"hookEventName": "SessionStart", "additionalContext": shown.text}
-    return json.dumps({"hookSpecificOutput": answer})
+    answer = {"hookEventName": "SessionStart", "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False)
 
 
 def spoken(answer: str) -> None:
-    content = answer.encode()
+    content = answer.encode("utf-8", "replace")
     while content:
         content = content[os.write(sys.stdout.fileno(), content) :]
 

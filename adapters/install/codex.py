@@ -5,6 +5,7 @@ program is not needed, because there are hooks for both ends of a session; it st
 """
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ from .entries import NAME, Entries, add_hooks, is_our_server, remove_hooks, tabl
 from .parts import Part, Place
 
 TABLE = ("mcp_servers", NAME)
+# From a hook Codex takes 2,500 tokens, at four bytes, if its entry does not ask for more.
+ROOM_TOKENS = 5_000
+ROOM_WORDS = ("--room", str(4 * ROOM_TOKENS))
+ROOM_KEYS = {"additionalContextLimit": ROOM_TOKENS}
 COMMENT = f"Added by `{NAME} install`; `{NAME} uninstall` takes it out."
 
 
@@ -29,7 +34,7 @@ def place(environment: Mapping[str, str], home: Path) -> Place:
             Part(
                 path=folder / "hooks.json",
                 what="hooks",
-                add=add_hooks,
+                add=partial(add_hooks, more_words=ROOM_WORDS, more_keys=ROOM_KEYS),
                 remove=remove_hooks,
                 parsed=json_text.parsed,
             ),

@@ -26,8 +26,8 @@ class Entries(Struct, frozen=True):
 
     program: tuple[str, ...]
 
-    def hook(self, event: str) -> str:
-        return shlex.join([*self.program, "hook", event])
+    def hook(self, event: str, *more: str) -> str:
+        return shlex.join([*self.program, "hook", event, *more])
 
     def server(self) -> dict[str, Any]:
         return {"command": self.program[0], "args": [*self.program[1:], "mcp"]}
@@ -69,16 +69,25 @@ def is_our_server(server: object) -> bool:
 # Hooks stand in JSON, in the same form for both agents.
 
 
-def add_hooks(draft: Draft, entries: Entries) -> None:
+def add_hooks(
+    draft: Draft,
+    entries: Entries,
+    *,
+    more_words: tuple[str, ...] = (),
+    more_keys: Mapping[str, int] | None = None,
+) -> None:
+    """`more` is for the start of a session, where one agent wants what the other does not know."""
     for event, name in HOOKS.items():
         said = json_text.parsed(draft.text)
-        wanted = entries.hook(event)
+        is_start = event == "session-start"
+        wanted = entries.hook(event, *(more_words if is_start else ()))
         if found := ours_in(said, event):
             for path in found:
                 if at(said, path)["command"] != wanted:
                     json_text.replace(draft, (*path, "command"), wanted)
             continue
         handler = {"type": "command", "command": wanted, "timeout": TIMEOUT_S[event]}
+        handler |= (more_keys or {}) if is_start else {}
         json_text.append(draft, ("hooks", name), {"hooks": [handler]})
 
 

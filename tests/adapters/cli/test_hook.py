@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from threadbook.adapters.hook_log import LINE_MAX, SIZE_MAX, note
 from threadbook.adapters.workers import Workers
+from threadbook.domain.events import MemoryShown
 
 from tests.adapters.cli.commands import A, Answer
 from tests.adapters.cli.test_startup import HEAVY, SCRIPT
@@ -74,6 +75,69 @@ def home(home, monkeypatch):
 
 
 NEW = Session(number=3, cwd=MOSS, says=("from now on always write the changelog first",))
+
+
+# The start of a session.
+
+
+def given(answer):
+    """What the agent gives to its model."""
+    assert (answer.code, answer.err) == (0, "")
+    said = json.loads(answer.out)["hookSpecificOutput"]
+    assert said.keys() == {"hookEventName", "additionalContext"}
+    assert said["hookEventName"] == "SessionStart"
+    return said["additionalContext"]
+
+
+def test_a_session_is_given_the_memory_of_its_project(commands):
+    there = given(told(commands, "session-start", started(commands.home)))
+    elsewhere = given(told(commands, "session-start", started(commands.home, cwd=MOSS)))
+
+    assert "make check" in there
+    assert there == commands("context", "--cwd", FERN).out.rstrip("\n")
+    assert "make check" not in elsewhere
+    assert log_of(commands.home) == ""
+
+
+def test_what_it_was_shown_is_recorded_for_its_session(commands):
+    position = commands.home.position
+
+    told(commands, "session-start", started(commands.home))
+
+    [shown] = commands.home.events(MemoryShown, after=position)
+    assert (shown.session_id, shown.via) == (started(None)["session_id"], "context")
+
+
+@pytest.mark.parametrize("room", [6_500, 10_000, 20_000])
+def test_an_agent_is_not_given_more_than_it_takes(commands, room):
+    home = commands.home
+    wish = (
+        "from now on always write a test of its own for part number {} of the lantern, and 日本語"
+    )
+    for n in range(10, 90):
+        home.write(Session(number=n, says=(wish.format(n) * 2,)))
+    home.run()
+
+    answer = told(commands, "session-start", started(home), *PATIENT, "--room", str(room))
+
+    text = given(answer)
+    whole = home.memory.context(FERN).text
+    assert len(whole.encode()) > 15_000
+    if room > len(whole.encode()):
+        assert text == whole
+    else:
+        assert room * 0.9 < len(text.encode()) <= room
+        assert "left out" in text
+        assert text[-100:] == whole[-100:]
+
+
+def test_who_wants_none_is_given_none(commands, monkeypatch):
+    monkeypatch.setenv("THREADBOOK_USE_MEMORIES", "false")
+
+    answer = told(commands, "session-start", started(commands.home))
+
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert log_of(commands.home) == ""
 
 
 # The end of a session.

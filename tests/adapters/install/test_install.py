@@ -51,10 +51,15 @@ def test_both_agents_are_given_hooks_and_the_server(agents):
     for name in (CLAUDE[0], CODEX[0]):
         for event, word in (("SessionStart", "session-start"), ("SessionEnd", "session-end")):
             [command] = commands(now[name], event)
-            assert shlex.split(command) == [*PROGRAM, *HOME, "hook", word]
+            assert shlex.split(command)[:5] == [*PROGRAM, *HOME, "hook", word]
     server = {"command": PROGRAM[0], "args": [*HOME, "mcp"]}
     assert now[CLAUDE[1]]["mcpServers"] == {"threadbook": {"type": "stdio", **server, "env": {}}}
     assert now[CODEX[1]]["mcp_servers"] == {"threadbook": server}
+    start = now[CODEX[0]]["hooks"]["SessionStart"][0]["hooks"][0]
+    assert shlex.split(start["command"])[-2:] == [
+        "--room",
+        str(4 * start["additionalContextLimit"]),
+    ]
     assert [report.agent for report in reports] == ["codex", "claude"]
     assert {file.done for report in reports for file in report.files} == {"created"}
     assert now.keys() == {*CLAUDE, *CODEX}  # No AGENTS.md, no CLAUDE.md, nothing beside them.
