@@ -357,9 +357,16 @@ class Memory:
 
     # What a session is given, and leaves.
 
-    def context(self, cwd: Path | str | None = None, session: str | None = None) -> "Context":
+    def context(
+        self,
+        cwd: Path | str | None = None,
+        session: str | None = None,
+        *,
+        room: int | None = None,
+    ) -> "Context":
         """What a session that starts in `cwd` (default: here) is given of its project's memory:
         the summary and the newest notes in a prompt, within `context_tokens`, fenced as data.
+        `room`, in bytes, is what the agent takes in all, the prompt with it.
 
         With the id of the session it is recorded as shown, so that what it cites counts. Where
         there is nothing to give, or nobody can tell whose memory it would be, the text says so;
@@ -369,7 +376,12 @@ class Memory:
         from ..prompts import filled
 
         return context(
-            self._around, self._cwd(cwd), session=session, prompt=filled, actor=self._actor()
+            self._around,
+            self._cwd(cwd),
+            session=session,
+            prompt=filled,
+            actor=self._actor(),
+            room=room,
         )
 
     def note(
