@@ -42,6 +42,20 @@ class BadLine(Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class CitedReply(Struct, frozen=True, kw_only=True):
+    """What the final replies of one turn cite, each id once.
+
+    `turn` is the ordinal of the message that a person typed in this session, from 1; messages that
+    were taken back count, copied ones do not. `stood_before` are those of the ids that the session
+    had been given before, in text that the program or a tool put in front of it.
+    """
+
+    turn: int
+    at_ms: int | None = None
+    ids: tuple[str, ...]
+    stood_before: tuple[str, ...] = ()
+
+
 class Survey(Struct, frozen=True, kw_only=True):
     """One reading of a whole file, without its items."""
 
@@ -53,6 +67,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     unfinished_tail: bool
     resume_offset: int
     polluting: tuple[str, ...]
+    citations: tuple[CitedReply, ...] = ()
 
 
 class Item(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from ...domain.session import AnyItem, Human, Survey
-from . import claude, codex
+from ...domain.session import AnyItem, CitedReply, Header, Human, Survey
+from . import citing, claude, codex
 from .base import Head, Reader
 from .discover import candidates, default_sources
 from .errors import NotASession, RolloutError, Unreadable
@@ -39,12 +39,18 @@ _HEAD_BYTES_MAX = 4 * 1024 * 1024
 def survey(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Survey:
     """One reading of the whole file, without its items. Raises `RolloutError`."""
     human_messages: list[str] = []
+    turns = citing.Turns()
     with Lines(path, line_limit=line_limit) as lines:
         reader, records = _recognised(path, lines, now_ms)
         for found in records:
             for item in reader.read(found):
                 if isinstance(item, Human) and not item.inherited:
                     human_messages.append(item.text)
+                turns.see(item)
+            if reader.noted:
+                for noted in reader.noted:
+                    turns.note(noted)
+                reader.noted.clear()
         header = reader.header(mtime_ms=lines.mtime_ms, now_ms=now_ms)
         skipped = dict(sorted(reader.skipped.items()))
         if lines.oversized:
@@ -60,7 +66,23 @@ def survey(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Su
             unfinished_tail=lines.unfinished_tail,
             resume_offset=lines.resume_offset,
             polluting=tuple(reader.polluting),
+            citations=_citations(path, turns, header, line_limit=line_limit),
         )
+
+
+def _citations(
+    path: Path, turns: citing.Turns, header: Header, *, line_limit: int
+) -> tuple[CitedReply, ...]:
+    """Another agent's session, or the program's own, uses nothing for a person."""
+    turns.end()
+    if not turns.replies or header.kind in ("subagent", "internal"):
+        return ()
+    ids = citing.sought(turns.replies)
+    holding = tuple(each.encode() for cited in ids for each in (cited, cited.upper()))
+    given = codex.given if header.tool == "codex" else claude.given
+    with Lines(path, line_limit=line_limit, holding=holding) as lines:
+        at = citing.given_at(lines, given, ids, last=turns.replies[-1].line)
+    return tuple(citing.told(turns.replies, at))
 
 
 def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Iterator[AnyItem]:

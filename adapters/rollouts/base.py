@@ -50,11 +50,21 @@ class Preview:
             self.text, self._line = text, line
 
 
+class Noted(Struct, frozen=True, kw_only=True):
+    """What a reply cites: read in its text, or noted beside it by a program that took it out."""
+
+    ids: tuple[str, ...]
+    final: bool | None
+    line: int
+    at_ms: int | None
+
+
 class Reader(Protocol):
     """One format's rules, fed with records in file order."""
 
     skipped: Counter[str]
     polluting: dict[str, None]
+    noted: list[Noted]
 
     def read(self, found: Found) -> Iterator[AnyItem]:
         """The items of one record; what it says of the session is kept for `header`."""

@@ -28,6 +28,7 @@ from ...domain.session import (
 from .base import (
     IMAGE,
     Head,
+    Noted,
     Preview,
     clean,
     compact_json,
@@ -94,6 +95,7 @@ class ClaudeReader:
         self.path = path
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
+        self.noted: list[Noted] = []  # Claude Code takes nothing out of a reply.
         self.preview = Preview()
         self._now_ms = now_ms
         self._first_id = identity(first.get("sessionId")) or ""
@@ -383,6 +385,27 @@ class ClaudeReader:
             elif kind not in CLAUDE_BLOCKS_IGNORED:
                 self.skipped[kind_name(kind, "block without type")] += 1
         return "\n".join(part for part in parts if part)
+
+
+def given(record: dict[str, Any]) -> Iterator[object]:
+    """What a record puts before the session that neither a person nor the agent wrote."""
+    kind = record.get("type")
+    if kind == "attachment":
+        yield record.get("attachment")
+    elif kind == "system":
+        yield record.get("content")
+    elif kind in CLAUDE_CONVERSATION:
+        content = table(record.get("message")).get("content")
+        injected = record.get("isMeta") is True or record.get("isCompactSummary") is True
+        whole = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for block in map(table, entries(whole)):
+            if block.get("type") in ("tool_result", *CLAUDE_RESULT_BLOCKS):
+                yield block.get("content")
+            elif kind == "user" and isinstance(text := block.get("text"), str):
+                if injected:
+                    yield text
+                else:
+                    yield from (each.text for each in pieces(text) if each.whose != "typed")
 
 
 def _is_refusal(text: str, record: dict[str, Any], *, foreign: bool) -> bool:

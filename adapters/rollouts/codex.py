@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ...domain.citation import usage_ids
 from ...domain.events import Kind, Mode
 from ...domain.session import (
     Agent,
@@ -31,6 +32,7 @@ from ...domain.session import (
 from .base import (
     IMAGE,
     Head,
+    Noted,
     Preview,
     clean,
     compact_json,
@@ -121,6 +123,7 @@ class CodexReader:
         self.path = path
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
+        self.noted: list[Noted] = []
         self.meta: dict[str, Any] = {}
         self.preview = Preview()
         self.goal: str | None = None
@@ -330,9 +333,7 @@ class CodexReader:
             self._items_alone.clear()
             self._events_alone.clear()
             if text := self._text(item.get("content")):
-                phase = item.get("phase")
-                final = None if not isinstance(phase, str) else phase.startswith("final")
-                yield Assistant(text=text, final=final, **where)
+                yield Assistant(text=text, final=_is_final(item), **where)
         elif role == "user":
             yield from self._user(item, where)
         elif role not in ("developer", "system"):
@@ -515,6 +516,8 @@ class CodexReader:
                 yield from self._announced(string(event.get("message")) or "", where)
                 if entries(event.get("images")) or entries(event.get("local_images")):
                     self._show(IMAGE, where)
+            case "agent_message":
+                self._note(event, where)
             case "item_completed":
                 yield from self._completed(table(event.get("item")), where)
             case "turn_aborted":
@@ -542,6 +545,21 @@ class CodexReader:
                 pass
             case kind:
                 self.skipped[kind_name(kind, "event_msg without type")] += 1
+
+    def _note(self, event: dict[str, Any], where: dict[str, Any]) -> None:
+        """A reply's citation, which Codex has taken out of the text that it shows."""
+        citation = table(event.get("memory_citation"))
+        ids = usage_ids(
+            tuple(
+                cited.strip()
+                for name in ("rollout_ids", "rolloutIds", "thread_ids", "threadIds")
+                for cited in entries(citation.get(name))
+                if isinstance(cited, str)
+            )
+        )
+        if ids and not where["inherited"]:
+            final = _is_final(event)
+            self.noted.append(Noted(ids=ids, final=final, line=where["line"], at_ms=where["at_ms"]))
 
     def _completed(self, item: dict[str, Any], where: dict[str, Any]) -> Iterator[AnyItem]:
         match item.get("type"):
@@ -585,6 +603,34 @@ class CodexReader:
         for item in entries(payload.get("replacement_history")):
             yield from self._item(table(item), {}, copied)
         self._items_alone.clear()
+
+
+def given(record: dict[str, Any]) -> Iterator[object]:
+    """What a record puts before the session that neither a person nor the agent wrote."""
+    payload = table(record.get("payload", record))
+    match payload.get("type"):
+        case "function_call_output" | "custom_tool_call_output":
+            yield payload.get("output")
+        case "message" if payload.get("role") in ("developer", "system"):
+            yield payload.get("content")
+        case "message" if payload.get("role") == "user":
+            content = payload.get("content")
+            texts = [content] if isinstance(content, str) else map(_text_of, entries(content))
+            for text in texts:
+                if isinstance(text, str):
+                    yield from (each.text for each in pieces(text) if each.whose != "typed")
+    if record.get("type") == "turn_context":
+        yield payload.get("developer_instructions")
+        yield payload.get("user_instructions")
+
+
+def _text_of(block: object) -> object:
+    return table(block).get("text")
+
+
+def _is_final(message: dict[str, Any]) -> bool | None:
+    phase = message.get("phase")
+    return phase.startswith("final") if isinstance(phase, str) else None
 
 
 def _twin(text: str) -> bytes:

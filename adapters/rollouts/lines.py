@@ -51,7 +51,12 @@ class Lines:
     """Iterate for the objects; when that has ended the other attributes hold for the whole file."""
 
     def __init__(
-        self, path: Path, *, line_limit: int = LINE_LIMIT_BYTES, stop_after: int | None = None
+        self,
+        path: Path,
+        *,
+        line_limit: int = LINE_LIMIT_BYTES,
+        stop_after: int | None = None,
+        holding: tuple[bytes, ...] = (),
     ) -> None:
         self.path = path
         self.bad_lines: list[BadLine] = []
@@ -62,6 +67,7 @@ class Lines:
         self.resume_offset = 0
         self._limit = line_limit
         self.stop_after = stop_after
+        self._holding = holding  # Lines without any of these are passed over undecoded.
         self._file, self.mtime_ms = _open(path)
         self._pieces = _pieces(path, self._file)
 
@@ -111,6 +117,8 @@ class Lines:
         self, line: bytes | bytearray, number: int, offset: int, *, ended: bool
     ) -> Iterator[Found]:
         """The objects of one line. `ended` is whether its LF was there."""
+        if self._holding and not any(each in line for each in self._holding):
+            return
         try:
             whole = msgspec.json.decode(line)
         except (ValueError, RecursionError):
