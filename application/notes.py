@@ -19,6 +19,7 @@ from ..domain.events import STORE_STREAM, BodiesErased, NoteAdded, NoteRemoved
 from ..domain.redaction import MARKER, redact, redacted
 from ..domain.refusals import Refused
 from ..domain.scope import has_root
+from ..projections import notes
 from .ports import Writing
 from .reading import NotFound, Unreadable
 from .render import render
@@ -133,6 +134,13 @@ def add_note(
     return NoteReceipt(scope=scope, path=path, added=True, secrets_hidden=hidden, in_folder=written)
 
 
+def follow(tx: Writing, *, scope_before: str, scope: str) -> None:
+    """The notes of a project that is known by another name from now on go with it."""
+    for row in tx.find(notes, notes.OF_SCOPE, scope=scope_before):
+        moved = NoteAdded(at=row.at, scope=scope, body_ref=row.body_ref, via=row.via)
+        tx.append(STORE_STREAM, moved)
+
+
 def record(around: Surroundings, tx: Writing, scope: str, path: str, text: str, *, via: Via) -> str:
     ref = tx.put(STORE_STREAM, body(path, text))
     tx.append(STORE_STREAM, NoteAdded(at=around.now(), scope=scope, body_ref=ref, via=via))
@@ -157,25 +165,31 @@ def write_at_once(workspace: Workspace, path: str, text: str, *, holder: str) ->
 
 
 def remove_note(around: Surroundings, scope: str, path: str, *, reason: str, actor: str) -> None:
-    """The note goes, and its words with it; the folder follows before this returns, or a
-    `FolderUnusable` says that it has not. `path` may be the file's name alone."""
+    """The note goes, and its words with it, from the folder too. `path` may be the file's name
+    alone. A folder that cannot be written is a `FolderUnusable`, and if nobody could begin to write
+    it, nothing has gone."""
     if "/" not in path:
         path = f"{NOTES}/{path}"
     root = Root(memory_version=around.policy.memory_version, scope=scope)
-    with around.store.writing(actor=actor) as tx:
-        note = notes_of(tx, root).get(path)
-        if note is None:
-            raise NoSuchNote(path, scope)
-        withdraw(around, tx, note, reason=reason)
     if around.tree(root.memory_version, scope).kind("") is None:
+        take_back(around, root, path, reason=reason, actor=actor)
         return
     workspace = around.workspace(root.memory_version, scope)
     with workspace.lock(holder=around.worker_id):
+        take_back(around, root, path, reason=reason, actor=actor)
         workspace.remove(path)
         with around.store.reading() as view:
             is_rendered = manifest(view, root) is not None
         if is_rendered:  # The baseline beside it has the words, until it is made anew.
             render(around, root, workspace, run_id=None, actor=actor)
+
+
+def take_back(around: Surroundings, root: Root, path: str, *, reason: str, actor: str) -> None:
+    with around.store.writing(actor=actor) as tx:
+        note = notes_of(tx, root).get(path)
+        if note is None:
+            raise NoSuchNote(path, root.scope)
+        withdraw(around, tx, note, reason=reason)
 
 
 def adopt(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str) -> int:
@@ -191,6 +205,7 @@ def adopt(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str
     count = 0
     with around.store.reading() as view:
         kept = notes_of(view, root)
+        rendered = manifest(view, root) or {}
     for path in (f"{NOTES}/{name}" for name in found if name.endswith(".md")):
         try:
             written = tree.text(path)
@@ -198,6 +213,8 @@ def adopt(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str
         except Refused:
             continue
         known = kept.get(path)
+        if known is None and path in rendered:
+            continue  # It was taken back, or went to another project; the next render removes it.
         if known is not None and known.text == written:
             continue
         if known is None and any(note.text.strip() == text.strip() for note in kept.values()):

@@ -70,6 +70,13 @@ def project_of_place(place: str, *, machine_id: str) -> str:
     return project(place, identity=f"place\0{machine_id}\0{place}")
 
 
+def project_of_root(root: str, *, machine_id: str) -> str:
+    """The scope of a root that no remote is known of."""
+    place = place_key(root)
+    assert place is not None, "a root that was seen on the disk is absolute"
+    return project_of_place(place, machine_id=machine_id)
+
+
 def project(path: str, *, identity: str) -> str:
     digest = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
     return f"project:{slug(path.rpartition('/')[2])}-{digest[:8]}"

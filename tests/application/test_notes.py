@@ -3,11 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from threadbook.application import notes, reading
 from threadbook.application.notes import BYTES_MAX, add_note, is_filename, named, remove_note
+from threadbook.application.surroundings import FolderUnusable
 from threadbook.domain.events import NoteAdded, NoteRemoved
 from threadbook.domain.refusals import Refused
 
+from tests.adapters.test_places import CONFIG, repository
 from tests.application.homes import FERN, MOSS, Home, Session, bytes_of
 
 NAME = "2026-01-01T12-00-00-use-uv.md"
@@ -246,3 +249,65 @@ def test_codexs_single_folder_has_the_notes_of_every_project(tmp_path):
     assert sorted(found.values()) == [f"of {FERN}", f"of {MOSS}"]
     assert PATH in found
     home.memory.close()
+
+
+def test_a_note_goes_with_its_project_when_that_is_given_a_remote(tmp_path):
+    bare = "[core]\n\tbare = false\n"
+    project = repository(tmp_path / "fern", bare)
+    home = Home(tmp_path)
+    home.write(Session(number=1, cwd=str(project)))
+    home.run()
+    add(home, "use uv", filename=NAME, cwd=str(project))
+    before = scope_of(home, str(project))
+    home.run()
+
+    (project / ".git" / "config").write_text(CONFIG)
+    home.write(Session(number=2, cwd=str(project)))
+    home.run()
+
+    assert scope_of(home, str(project)) != before
+    assert read(home, str(project)) == {PATH: "use uv"}
+    assert not (home.root(before) / PATH).exists()
+    assert (home.root(scope_of(home, str(project))) / PATH).read_text() == "use uv"
+    assert len(home.events(NoteRemoved)) == 0
+    assert [each.via for each in home.events(NoteAdded)] == ["cli", "cli"]
+    home.memory.close()
+
+
+def test_a_note_that_cannot_be_taken_out_of_the_folder_is_not_half_gone(home):
+    add(home, "use uv", filename=NAME)
+    around = home.memory._around
+    impatient = replace(around, workspace=lambda *which: Impatient(around.workspace(*which)))
+
+    with around.workspace("v1", scope_of(home)).lock(), pytest.raises(FolderUnusable):
+        remove_note(impatient, scope_of(home), NAME, reason="asked", actor="application")
+
+    assert read(home) == {PATH: "use uv"}
+
+
+class Impatient:
+    """A folder for whose lock nobody waits."""
+
+    def __init__(self, real):
+        self.real = real
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def lock(self, **given):
+        return self.real.lock(**{**given, "wait_s": 0})
+
+
+def test_a_note_taken_back_while_this_folder_was_away_is_not_adopted_from_it(home):
+    add(home, "use uv", filename=NAME)
+    home.run()
+    root = home.root()
+    root.rename(root.with_name("away"))
+    remove_note(home.memory._around, scope_of(home), NAME, reason="asked", actor="application")
+    root.with_name("away").rename(root)
+
+    home.run()
+
+    assert read(home) == {}
+    assert not (root / PATH).exists()
+    assert len(home.events(NoteAdded)) == 1

@@ -108,6 +108,27 @@ def test_a_project_of_which_no_session_is_left_loses_its_name_too():
     assert "## User preferences" in out
 
 
+def test_a_task_of_several_sessions_stays_with_the_last_of_them():
+    shared = HANDBOOK.replace(
+        source(FERN_FILE, FERN), f"{source(FERN_FILE, FERN)}\n{source(MOSS_FILE, MOSS)}", 1
+    )
+
+    out = lines_of("MEMORY.md", shared)
+
+    assert "- water at dawn [Task 1]\n  - and never at noon" in out
+    assert FERN not in out
+    assert withheld("memory_summary.md", SUMMARY, FERN_GONE, handbook=shared) == SUMMARY
+
+
+def test_a_heading_stays_while_anything_below_it_does():
+    mixed = SUMMARY.replace("### moss\n", "")
+
+    out = lines_of("memory_summary.md", mixed)
+
+    assert "### fern\n" in out
+    assert "#### 2026-01-01\n- comb the moss" in out
+
+
 def test_the_summary_asks_the_handbook_what_a_task_is():
     out = lines_of("memory_summary.md", SUMMARY)
 
