@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -216,6 +217,32 @@ def test_a_server_ends_when_its_client_is_gone(home):
     out, err = process.communicate(timeout=20)
 
     assert (process.returncode, out, err) == (0, "", "")
+
+
+CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+server.stdin.write(sys.stdin.readline().encode())
+server.stdin.flush()
+sys.stdin.read()
+"""
+
+
+def test_a_client_that_is_killed_takes_its_server_along(home):
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *words(home, "--cwd", FERN)],
+        env=environment(PATH="/usr/bin:/bin", HOME="/nowhere"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert said(client, HELLO)["result"]["instructions"]
+
+    client.kill()
+
+    # The server holds the other end of this pipe until it has ended.
+    assert client.stdout.read() == ""
+    assert client.wait() == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
