@@ -1,6 +1,7 @@
 """What the server answers where something is not as it should be, asked without the protocol."""
 
 import os
+import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,24 @@ def test_what_may_be_sent_is_what_is_read(home):
         assert set(schema["properties"]) == {each.name for each in fields(kind)}
         assert set(schema["required"]) == {each.name for each in fields(kind) if each.required}
         assert schema["additionalProperties"] is False
+
+
+def test_names_are_such_as_every_client_and_model_takes():
+    names = [offer.name for offer in OFFERS]
+
+    assert names[:4] == ["add_ad_hoc_note", "list", "read", "search"]
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) for name in names)
+    assert len(set(names)) == len(names) <= 8
+
+
+def test_the_form_of_a_notes_name_stands_in_its_schema():
+    (offer,) = (each for each in OFFERS if each.name == "add_ad_hoc_note")
+    filename = offer.input_schema["properties"]["filename"]
+
+    assert "YYYY-MM-DDTHH-MM-SS" in filename["description"]
+    assert re.search(filename["pattern"], NOTE)
+    assert not re.search(filename["pattern"], "2026-11-29T12-00-00--.md")
+    assert filename["maxLength"] == 128
 
 
 def test_it_works_on_both_databases(database, tmp_path, monkeypatch):
