@@ -34,13 +34,13 @@ def permissions(home: Path) -> Iterator[Finding]:
 
     What lies in a folder that lets nobody in is out of reach, whatever its own mode."""
     found: list[Path] = []
-    closed = () if lets_others_in(home.lstat()) else (home,)
+    closed: list[Path] = [] if lets_others_in(home.lstat()) else [home]
     for path, seen in walked(home):
         reached = path == home or not any(path.is_relative_to(each) for each in closed)
         if seen.st_uid != os.geteuid() or (reached and is_open(seen)):
             found.append(path)
         if stat.S_ISDIR(seen.st_mode) and reached and not lets_others_in(seen):
-            closed += (path,)
+            closed.append(path)
     for path in found[:SHOWN_MAX]:
         yield Finding(
             level="error",

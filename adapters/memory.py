@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..application.reset import ResetReport
     from ..application.tools import ListAnswer, ReadAnswer, SearchAnswer, Tools
     from ..domain.search import MatchMode
+    from .store.transfer import End
 
 
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
@@ -548,6 +549,47 @@ class Memory:
         self._refuse_sealed()
         with self._view(at) as (view, _):
             return export(view, self._around.policy, expanded(folder))
+
+    def export_log(self, file: Path | str) -> "End":
+        """Write every event and every text that is not erased to a new file of JSON lines, from
+        which `import_log` makes the same log again. It holds the words in the open."""
+        from .store.transfer import export_log
+
+        self._refuse_sealed()
+        return export_log(self.store, expanded(file))
+
+    @classmethod
+    def import_log(
+        cls,
+        file: Path | str,
+        place: Path | str | None = None,
+        /,
+        *,
+        home: Path | str | None = None,
+        config: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+        simulated: bool = False,
+    ) -> "End":
+        """Fill a new home (or database, as for `open`) with an exported log: the same positions,
+        chain and tables. A home that has events of its own is refused, and left as it is."""
+        from .store.transfer import import_log
+
+        database = str(place) if is_dsn(place) else None
+        chosen = load(config, flags={"database": database, **(settings or {})})
+        store = wiring.open_store(
+            home_of(home if place is None or database else place),
+            database=chosen.database,
+            clock=time.time if simulated else None,
+            create=True,
+            announce=False,
+        )
+        try:
+            return import_log(store, expanded(file))
+        except BaseException:
+            store.begin(simulated=simulated)  # It stays a home that is new.
+            raise
+        finally:
+            store.close()
 
     def diff(self, before: int | float, after: int | float | None = None) -> dict[str, Any]:
         """What changed between two positions (int) or times (float); `after` None is now."""

@@ -35,8 +35,11 @@ def open_store(
     clock: Callable[[], float] | None,
     create: bool,
     check: bool = True,
+    announce: bool = True,
 ) -> LogStore:
-    """The file in the home, or the schema of a DSN with this home beside it."""
+    """The file in the home, or the schema of a DSN with this home beside it.
+
+    `announce=False` makes a log that is still empty, for one that is imported into it."""
     if database:
         try:
             from .store.postgres import PostgresStore
@@ -54,6 +57,7 @@ def open_store(
             simulated=clock is not None,
             create=create,
             check=check,
+            announce=announce,
         )
     return SqliteStore.open(
         home,
@@ -62,6 +66,7 @@ def open_store(
         simulated=clock is not None,
         create=create,
         check=check,
+        announce=announce,
     )
 
 

@@ -145,6 +145,20 @@ class LogStore(ABC):
         with self._writing(actor=actor, run_id=run_id, wait_s=wait_s) as view:
             yield view
 
+    def begin(self, *, simulated: bool) -> None:
+        """The first event of our own, in a log that was made without one and is still empty."""
+        with self._writing(actor="application", run_id=None) as view:
+            if view.position == 0:
+                self._announce(view, simulated=simulated)
+
+    @contextmanager
+    def importing(self) -> Iterator[WritingView]:
+        """A transaction that another log is written into; its tables are made at the end."""
+        with self._writing(actor="import", run_id=None) as view:
+            yield view
+            view.write()
+            self._rebuild(view._log, view.position)
+
     @contextmanager
     def at(self, position: int) -> Iterator[View]:
         """The log only grows, so a past needs no transaction, and holds up no erasure."""

@@ -19,12 +19,17 @@ def mac(ref: str, text: str) -> bytes:
 
 
 def put(db: Database, owner: str, text: str) -> str:
-    ref, text = secrets.token_hex(16), storable(text)
+    ref = secrets.token_hex(16)
+    keep(db, ref, owner, storable(text))
+    return ref
+
+
+def keep(db: Database, ref: str, owner: str, text: str) -> None:
+    """Under a ref that events have already."""
     db.execute(
         "INSERT INTO bodies (ref, owner, mac, text) VALUES (?, ?, ?, ?)",
         (ref, owner, mac(ref, text), text),
     )
-    return ref
 
 
 def storable(text: str) -> str:

@@ -32,8 +32,13 @@ class SealedBodies:
         self.now_ms = 0
 
     def put(self, db: Database, owner: str, text: str) -> str:
-        self.require_keys()
         ref = secrets.token_hex(16)
+        self.keep(db, ref, owner, storable(text))
+        return ref
+
+    def keep(self, db: Database, ref: str, owner: str, text: str) -> None:
+        """Under a ref that events have already."""
+        self.require_keys()
         number, beside = db.execute(
             "SELECT nextval('body_numbers'), (SELECT path FROM bodies WHERE owner = ? LIMIT 1)",
             (owner,),
@@ -43,12 +48,11 @@ class SealedBodies:
         key = self.keys.key(path)
         assert key is not None, "a number is issued once, and a group ends with its texts"
         nonce = secrets.token_bytes(NONCE_BYTES)
-        sealed = nonce + cipher(key).encrypt(nonce, storable(text).encode(), bound_to(ref, owner))
+        sealed = nonce + cipher(key).encrypt(nonce, text.encode(), bound_to(ref, owner))
         db.execute(
             "INSERT INTO bodies (ref, owner, path, sealed) VALUES (?, ?, ?, ?)",
             (ref, owner, path, sealed),
         )
-        return ref
 
     def get(self, db: Database, ref: str) -> str | None:
         if self.missing is not None:

@@ -24,6 +24,8 @@ class Bodies(Protocol):
 
     def put(self, db: Database, owner: str, text: str) -> str: ...
 
+    def keep(self, db: Database, ref: str, owner: str, text: str) -> None: ...
+
     def get(self, db: Database, ref: str) -> str | None: ...
 
     def erase(self, db: Database, owners: Iterable[str], refs: Iterable[str]) -> int: ...
@@ -101,6 +103,24 @@ class LogView:
             if len(page) < PAGE:
                 return
             after = page[-1][0]
+
+    def bodies(self) -> Iterator[tuple[str, str, str]]:
+        """Ref, owner and words of every text that is not erased, in the order of their refs."""
+        after = ""
+        while page := self._log.execute(
+            f"SELECT ref, owner FROM bodies WHERE ref > ? ORDER BY ref LIMIT {PAGE}", (after,)
+        ).fetchall():
+            for ref, owner in page:
+                text = self._bodies.get(self._log, ref)
+                if text is not None:
+                    yield ref, owner, text
+            after = page[-1][0]
+
+    def chain_at(self, position: int) -> bytes:
+        found = self._log.execute(
+            "SELECT chain FROM events WHERE position = ?", (position,)
+        ).fetchone()
+        return bytes(found[0]) if found else chain.START
 
     def _recorded(self, row: chain.Columns) -> Recorded:
         position, stream, version, type_, recorded_at_ms, actor, run_id, data = row
@@ -219,6 +239,28 @@ class WritingView(LogView):
         self._versions.pop(stream, None)
         self.write()
         return self._position
+
+    def restore(
+        self,
+        stream: str,
+        version: int,
+        type_: str,
+        data: str,
+        *,
+        recorded_at_ms: int,
+        actor: str,
+        run_id: str | None,
+    ) -> None:
+        """One row of another log as it was recorded there. No table follows it: rebuild them."""
+        self._now_ms, self.actor, self.run_id = recorded_at_ms, actor, run_id
+        self._seal(stream, version, type_, data)
+        event = self._codec.decode(self._position, type_, data)
+        if event is not None:
+            self._note(event)
+
+    def keep(self, ref: str, owner: str, text: str) -> None:
+        """A text of another log, under the ref that its events have."""
+        self._bodies.keep(self._log, ref, owner, text)
 
     def write(self) -> None:
         """Bring what was recorded so far into the file."""

@@ -34,11 +34,18 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "install": (),
     "uninstall": (),
     "hook": ("session-end",),
+    "doctor": (),
+    "reset": ("--yes",),
+    "import": (),
+    "context": ("--cwd", FERN),
+    "note": ("--cwd", FERN, "the harbour master wants tea"),
 }
 
 # An agent reads their output; what they say and when stands in tests of their own.
 SPEAK_TO_AGENTS = {"hook", "mcp"}
-ANSWER = [name for name in COMMANDS if name not in SPEAK_TO_AGENTS]
+# One wants a home that is new, the other a reply; both have tests of their own.
+ELSEWHERE = {"import", "cite"}
+ANSWER = [name for name in COMMANDS if name not in SPEAK_TO_AGENTS | ELSEWHERE]
 
 
 def arguments(name, home):
@@ -484,3 +491,17 @@ def test_what_commands_a_terminal_is_shown_and_not_sent(commands):
     assert "\\u001b]0;owned" in sent
     inspected = answers[2 * asked.index(asked[5]) + 1].json
     assert inspected["human_messages"] == list(says)
+
+
+def test_a_log_goes_out_to_a_file_and_into_a_new_home(commands, tmp_path):
+    file, new = tmp_path / "log.jsonl", tmp_path / "new"
+
+    out = commands("export", file)
+    into = commands.bare("import", file, *commands.given("--json"), "--home", new)
+    again = commands("import", file)
+
+    assert (out.code, into.code) == (0, 0)
+    assert "in the open" in out.out
+    assert into.json["events"] == commands.home.position
+    assert (again.code, "choose another --home" in again.line) == (3, True)
+    assert commands("export", tmp_path / "b.jsonl", "--at", 3).code == 2

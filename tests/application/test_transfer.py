@@ -1,0 +1,182 @@
+"""The whole log leaves as JSON lines and comes back the same: positions, chain, rows, words."""
+
+import json
+import os
+
+import pytest
+from threadbook import Memory
+from threadbook.adapters.store import StoreMismatch
+from threadbook.adapters.store.transfer import TransferError
+from threadbook.projections.catalog import SYNCHRONOUS
+
+from tests.application.homes import FERN, HOUR_S, MOSS, Session, content
+from tests.application.planted import PLANTED, Planted, left_in
+
+pytestmark = pytest.mark.usefixtures("database")  # Exported from the file and from a server.
+
+
+@pytest.fixture
+def lived(home):
+    """Sessions, uses, outside text, a forgetting, and words in many scripts."""
+    home.write(Planted(cwd=FERN), Session(number=2, cwd=MOSS), Session(number=3, cwd=FERN))
+    home.run()
+    home.later(HOUR_S).memory.pollute(Session(number=2).id, "web_search")
+    home.memory.forget(Planted().id)
+    home.later(HOUR_S).run()
+    return home
+
+
+@pytest.fixture
+def exported(lived, tmp_path):
+    lived.file = tmp_path / "log.jsonl"
+    lived.end = lived.memory.export_log(lived.file)
+    return lived
+
+
+def imported(home, file, place):
+    Memory.import_log(file, place, simulated=True, settings={"database": ""})
+    return Memory.open(place, clock=lambda: home.now, settings={"database": ""})
+
+
+def rows(memory):
+    with memory.store.reading() as view:
+        return {projection.NAME: view.rows(projection, ()) for projection in SYNCHRONOUS}
+
+
+def words(memory):
+    with memory.store.reading() as view:
+        return sorted(view.bodies())
+
+
+def lines_of(file):
+    return [json.loads(line) for line in file.read_bytes().splitlines()]
+
+
+def test_a_log_comes_back_with_the_same_chain_rows_and_words(exported, tmp_path):
+    with imported(exported, exported.file, tmp_path / "new") as memory:
+        assert memory.verify().ok
+        assert memory.store.replay_verify() == []
+        assert rows(memory) == rows(exported.memory)
+        assert words(memory) == words(exported.memory)
+        assert memory.store.head().chain == exported.memory.store.head().chain
+        assert memory.store.erasures() == exported.memory.store.erasures()
+
+
+def test_the_first_run_in_the_new_home_writes_the_same_folders(exported, tmp_path):
+    with imported(exported, exported.file, tmp_path / "new") as memory:
+        memory.run(sessions=[exported.sessions])
+
+    for root in exported.roots():
+        assert content(tmp_path / "new" / "memories" / "v1" / root.name) == content(root)
+
+
+def test_what_was_forgotten_is_in_no_line_and_stays_forgotten(exported, tmp_path):
+    text = exported.file.read_text()
+    assert not [word for word in PLANTED.values() if word in text]
+
+    with imported(exported, exported.file, tmp_path / "new") as memory:
+        memory.run(sessions=[exported.sessions])
+
+    assert left_in(tmp_path / "new", *PLANTED.values()) == []
+
+
+def test_a_second_export_of_the_same_moment_differs_in_nothing_but_its_time(exported, tmp_path):
+    with imported(exported, exported.file, tmp_path / "new") as memory:
+        memory.export_log(tmp_path / "again.jsonl")
+
+    first, again = lines_of(exported.file), lines_of(tmp_path / "again.jsonl")
+    assert first[1:-1] == again[1:-1]
+    assert (first[-1]["chain"], first[-1]["events"]) == (again[-1]["chain"], again[-1]["events"])
+
+
+def test_an_export_is_private_and_replaces_nothing(exported):
+    before = exported.file.read_bytes()
+
+    with pytest.raises(TransferError, match="is there already"):
+        exported.memory.export_log(exported.file)
+
+    assert exported.file.stat().st_mode & 0o777 == 0o600
+    assert exported.file.read_bytes() == before
+    assert [p.name for p in exported.file.parent.glob(".*part")] == []
+
+
+def test_a_home_with_events_of_its_own_takes_in_no_other_log(exported, tmp_path):
+    with imported(exported, exported.file, tmp_path / "new") as memory:
+        position = memory.status()["events"]
+
+    with pytest.raises(TransferError, match="choose another --home"):
+        Memory.import_log(
+            exported.file, tmp_path / "new", simulated=True, settings={"database": ""}
+        )
+
+    again = Memory.open(tmp_path / "new", clock=lambda: exported.now, settings={"database": ""})
+    with again as memory:
+        assert memory.status()["events"] == position
+
+
+def cut(written):
+    return written[: len(written) // 2]
+
+
+def without_a_line(written):
+    lines = written.split(b"\n")
+    return b"\n".join(lines[:7] + lines[8:])
+
+
+def with_another_actor(written):
+    return written.replace(b'"actor":"pipeline"', b'"actor":"human:cli"', 1)
+
+
+def with_another_word(written):
+    at = written.rindex(b'"text":"') + len(b'"text":"')
+    return written[:at] + b"x" + written[at:]
+
+
+def of_a_later_format(written):
+    return written.replace(b'"version":1', b'"version":2', 1)
+
+
+DAMAGES = {
+    "cut": (cut, "export"),
+    "a line less": (without_a_line, "does not belong here"),
+    "another actor": (with_another_actor, "was changed"),
+    "another word": (with_another_word, "was changed"),
+    "a later format": (of_a_later_format, "update it"),
+    "empty": (lambda _: b"", "no last line"),
+    "no json": (lambda _: b"# a page\n", ":1:"),
+    "nested": (lambda _: b"[" * 100_000, ":1:"),
+    "no end": (lambda written: written[: written.rindex(b'{"line":"end"')], "no last line"),
+}
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_file_that_is_no_whole_log_leaves_the_home_new(exported, tmp_path, damage):
+    harm, told = DAMAGES[damage]
+    exported.file.write_bytes(harm(exported.file.read_bytes()))
+
+    with pytest.raises(TransferError, match=told):
+        imported(exported, exported.file, tmp_path / "new")
+
+    with Memory.open(tmp_path / "new", clock=lambda: exported.now) as memory:
+        assert [each.type for each in memory.log()] == ["store.opened"]
+        memory.run(sessions=[exported.sessions])
+        assert memory.verify().ok
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_an_imported_simulated_log_stays_simulated(exported, tmp_path):
+    imported(exported, exported.file, tmp_path / "new").close()
+
+    with pytest.raises(StoreMismatch, match="simulated"):
+        Memory.open(tmp_path / "new")
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_no_room_leaves_no_half_a_file(exported, tmp_path):
+    full = tmp_path / "no" / "such" / "folder" / "log.jsonl"
+
+    with pytest.raises(TransferError, match="cannot be written"):
+        exported.memory.export_log(full)
+
+    assert not os.path.lexists(full.parent)
