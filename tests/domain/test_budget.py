@@ -57,25 +57,43 @@ def test_a_summary_of_the_budget_is_left_alone_and_of_one_byte_more_is_cut(lette
 
 
 def test_the_least_valuable_goes_first_and_the_newest_wish_nearly_last():
+    pad = "x" * 200  # Longer than the count of what is missing: each step takes one away.
     text = summary(
-        profile=["- a gardener"],
-        wishes=["- old wish (2026-01-01) [Task 1]", "- new wish (2026-03-01, in 9 sessions)"],
-        tips=["- a tip"],
-        index=["### fern", "#### 2026-03-01", "- topic one", "  - detail one", "- topic two"],
-        more=["## Projects", "- a section nobody knows"],
+        profile=[f"- a gardener {pad}"],
+        wishes=[f"- old wish {pad} (2026-01-01) [Task 1]", f"- new wish {pad} (2026-03-01, in 9)"],
+        tips=[f"- a tip {pad}"],
+        index=["### fern", f"- topic one {pad}", f"  - detail one {pad}", f"- topic two {pad}"],
+        more=["## Projects", f"- a section nobody knows {pad}"],
     )
-    notes = [("2026-03-02", "new note"), ("2026-02-01", "old note")]
+    notes = [("2026-03-02", f"new note {pad}"), ("2026-02-01", f"old note {pad}")]
     order = [
         "detail one", "topic two", "topic one", "nobody knows", "a tip", "old note", "new note",
         "old wish", "new wish", "gardener",
     ]  # fmt: skip
 
     gone = []
-    for bytes_max in range(size(text) + 200, 100, -1):
+    for bytes_max in range(size(text) + 600, 197, -1):
         out = fit(text, notes, bytes_max=bytes_max).text
-        gone += [each for each in order if each not in out and each not in gone]
+        assert size(out) <= bytes_max
+        missing = [each for each in order if each not in out]
+        assert len(missing) <= len(gone) + 1
+        gone += [each for each in missing if each not in gone]
 
     assert gone == order
+
+
+def test_of_two_wishes_of_a_day_the_later_line_goes_first_and_prose_is_no_statement():
+    wishes = ["- one (2026-01-01)", "- two (2026-01-01)"]
+    text = summary(wishes=wishes, tips=["prose " * 30])
+    without = summary(wishes=wishes, tips=[])
+
+    prose = fit(text, [], bytes_max=size(text) - 1)
+
+    assert "prose" not in prose.text
+    assert (prose.lines, prose.statements) == (1, 0)
+    for bytes_max in range(size(without) - 1, 150, -1):
+        out = fit(without, [], bytes_max=bytes_max)
+        assert "- one" in out.text or "- two" not in out.text
 
 
 def test_a_heading_goes_with_the_last_line_below_it_and_the_four_stay():
