@@ -9,7 +9,6 @@ import fcntl
 import json
 import os
 import select
-import subprocess
 import sys
 import time
 from contextlib import closing, suppress
@@ -207,6 +206,8 @@ def runs_at(home: Path) -> bool:
 
 def start_run(context: Context, home: Path, lock: int) -> None:
     """In a session of its own, which outlives the agent, and holds the lock as long as it runs."""
+    import subprocess
+
     from ..actor import INSIDE_A_RUN
     from ..hook_log import opened
     from .install import carried, program
