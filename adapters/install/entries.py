@@ -29,6 +29,14 @@ class Entries(Struct, frozen=True):
     def hook(self, event: str, *more: str) -> str:
         return shlex.join([*self.program, "hook", event, *more])
 
+    def renewed(self, command: str, event: str) -> str:
+        """A command of ours as this program has it; what a person put behind it stays."""
+        words = shlex.split(command)
+        own = [*self.program, "hook", event]
+        if words[: len(own)] == own:
+            return command
+        return self.hook(event) + command[command.rindex(event) + len(event) :]
+
     def server(self) -> dict[str, Any]:
         return {"command": self.program[0], "args": [*self.program[1:], "mcp"]}
 
@@ -83,8 +91,9 @@ def add_hooks(
         wanted = entries.hook(event, *(more_words if is_start else ()))
         if found := ours_in(said, event):
             for path in found:
-                if at(said, path)["command"] != wanted:
-                    json_text.replace(draft, (*path, "command"), wanted)
+                command = at(said, path)["command"]
+                if (renewed := entries.renewed(command, event)) != command:
+                    json_text.replace(draft, (*path, "command"), renewed)
             continue
         handler = {"type": "command", "command": wanted, "timeout": TIMEOUT_S[event]}
         handler |= (more_keys or {}) if is_start else {}

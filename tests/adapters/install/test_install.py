@@ -188,7 +188,8 @@ def test_settings_below_our_table_go_with_it(agents):
 def test_what_a_person_tuned_in_our_entry_survives_an_update(agents):
     agents.install()
     for name in (CLAUDE[0], CODEX[0]):
-        agents.write(name, agents.files[name].replace(b'"timeout": 5', b'"timeout": 9'))
+        tuned = agents.files[name].replace(b'"timeout": 5', b'"timeout": 9')
+        agents.write(name, tuned.replace(b"hook session-end", b"hook session-end --within 9 | cat"))
     agents.write(CODEX[1], agents.files[CODEX[1]] + b"startup_timeout_sec = 20\n")
 
     agents.install(program=("/new/threadbook",))
@@ -198,7 +199,9 @@ def test_what_a_person_tuned_in_our_entry_survives_an_update(agents):
     assert now[CODEX[1]]["mcp_servers"]["threadbook"] == {
         "command": "/new/threadbook", "args": ["mcp"], "startup_timeout_sec": 20,
     }  # fmt: skip
-    assert "/new/threadbook hook session-start" in commands(now[CLAUDE[0]], "SessionStart")
+    assert commands(now[CLAUDE[0]], "SessionStart") == ["/new/threadbook hook session-start"]
+    [end] = commands(now[CODEX[0]], "SessionEnd")
+    assert end == "/new/threadbook hook session-end --within 9 | cat"
     agents.uninstall()
     assert agents.files == {}
 
