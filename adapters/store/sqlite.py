@@ -60,6 +60,9 @@ class SqliteStore(LogStore):
             bodies=bodies,
         )
         self._connections = Connections(self.path, timeout_s=wait_s)
+        # The newest erasure of which no backup holds a text. They are read through once for each,
+        # and not by every write while a reader keeps an erasure pending.
+        self._backups_follow: int | None = None
 
     @classmethod
     def open(
@@ -189,8 +192,10 @@ class SqliteStore(LogStore):
 
     def _commit(self, db: sqlite3.Connection, view: WritingView) -> None:
         view.before_commit()
-        pending = erasures.any_pending(db) is not None
-        if pending:
+        newest = erasures.any_pending(db)
+        pending = newest is not None
+        if view.bodies_erased or newest not in (None, self._backups_follow):
+            self._backups_follow = None
             backups.drop_outdated(self.home, db)  # What it cannot remove stays pending, too.
         self._end(db, view)
         if pending:
@@ -198,9 +203,14 @@ class SqliteStore(LogStore):
                 self._complete(db, TRUNCATE_WAIT_S if view.bodies_erased else 0)
 
     def _complete(self, db: sqlite3.Connection, wait_s: float) -> bool:
-        if erasures.any_pending(db) is None:
+        newest = erasures.any_pending(db)
+        if newest is None:
             return True
-        return not backups.outdated(self.home, db) and erasures.complete(db, self._wait_s, wait_s)
+        if newest != self._backups_follow:
+            if backups.outdated(self.home, db):
+                return False
+            self._backups_follow = newest
+        return erasures.complete(db, self._wait_s, wait_s)
 
     def _schema_of(self, db: Database) -> int:
         (number,) = db.execute("PRAGMA user_version").fetchone()
