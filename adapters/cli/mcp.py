@@ -31,6 +31,12 @@ SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID")
 def command(context: Context, cwd: Path | None, session: str | None) -> None:
     """Serve a project's memory to an agent, by the Model Context Protocol on standard input and
     output. It ends when its input does; `install` sets it up."""
+    if sys.stdin is None or sys.stdout is None:
+        raise click.UsageError(
+            "it speaks on standard input and output, and one of them is closed; an agent starts it"
+        )
+    if sys.stdin.isatty():
+        complain("an agent speaks to this, not a person; end it with Ctrl-D")
     folder = folder_of(cwd)
     desk = desk_of(context, folder, session=session or session_of_the_agent())
     from ..mcp.server import serve

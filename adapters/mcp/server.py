@@ -113,9 +113,9 @@ def result(answer: Answer) -> types.CallToolResult:
 
 
 def serve(desk: Desk) -> None:
-    """Serve one client until its end of the pipe is closed, or until SIGTERM or Ctrl-C."""
+    """Serve one client until it closes its end of either pipe, or until SIGTERM or Ctrl-C."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, ended)
     anyio.run(served, desk)
 

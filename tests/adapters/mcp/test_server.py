@@ -1,10 +1,12 @@
 """What an agent's client gets from a real `threadbook mcp`, in both eras of the protocol."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -243,6 +245,54 @@ def test_a_client_that_is_killed_takes_its_server_along(home):
     # The server holds the other end of this pipe until it has ended.
     assert client.stdout.read() == ""
     assert client.wait() == -signal.SIGKILL
+
+
+def test_a_client_that_listens_no_more_is_no_reason_for_a_traceback(home):
+    process = started(home, "--cwd", FERN)
+    said(process, HELLO)
+
+    process.stdout.close()
+    process.stdin.write(json.dumps(HELLO | {"id": 2, "method": "ping"}) + "\n")
+    process.stdin.flush()
+
+    assert process.wait(timeout=20) == 0
+    assert process.stderr.read() == ""
+
+
+def test_without_its_two_pipes_it_says_that_an_agent_starts_it(home):
+    command = shlex.join(words(home, "--cwd", FERN))
+    for closed in ("<&-", ">&-"):
+        ran = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"],
+            env=environment(PATH="/usr/bin:/bin", HOME="/nowhere"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+        assert ran.returncode == 2
+        assert "an agent starts it" in ran.stderr
+        assert "Traceback" not in ran.stderr
+
+
+def test_two_clients_that_note_at_once_lose_nothing(clients, home):
+    before = len(home.events(NoteAdded))
+
+    def notes(era):
+        return [
+            clients[era].answer(
+                "add_ad_hoc_note", filename=NOTE.format(f"{era}-{n}"), note=f"{era} says {n}"
+            )["added"]
+            for n in range(8)
+        ]
+
+    with ThreadPoolExecutor() as both:
+        kept = list(both.map(notes, clients))
+
+    assert kept == [[True] * 8] * 2
+    assert len(home.events(NoteAdded)) == before + 16
+    found = clients["legacy"].answer("search", queries=["auto says"], path="extensions")
+    assert len(found["matches"]) == 8
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
