@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from threadbook.adapters.cli.hook import BUDGET_MS, ROOM
+from threadbook.adapters.settings import Settings
 
 from tests.application.homes import ROOT, Session
 
@@ -249,3 +252,28 @@ def test_who_wants_no_memories_is_given_none(user):
     begun = user.starts("SessionStart", "claude", {"cwd": str(user.project)})
 
     assert (begun.returncode, begun.stdout, begun.stderr) == (0, "", "")
+
+
+# What README says of it.
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+WALK = README.split("## Install\n")[1].split("\n## ")[0]
+
+
+def test_the_commands_of_readmes_walk_are_those_that_are_tried_here(user):
+    commands = WALK.split("```\n")[1].splitlines()
+
+    assert commands == [".venv/bin/threadbook install", ".venv/bin/threadbook run"]
+    for command in commands:
+        assert user.threadbook(*command.split()[1:])
+
+
+def test_readmes_numbers_are_the_programs():
+    numbers = set(re.findall(r"(\d[\d,]*) (ms|characters)", WALK))
+
+    assert numbers == {(str(BUDGET_MS), "ms"), (f"{ROOM:,}", "characters")}
+    assert "six hours (`min_rollout_idle_hours`)" in WALK
+    assert Settings().min_rollout_idle_hours == 6
+    assert set(re.findall(r"`(use_memories|generate_memories) = false`", WALK)) == {
+        "use_memories", "generate_memories",
+    }  # fmt: skip
