@@ -61,13 +61,9 @@ def test_a_session_is_given_the_summary_in_one_fence_with_where_the_rest_is(home
 
     assert fenced(told) == summary_file(home).read_text().strip()
     root = str(home.root(home.scope_of(A)))
-    for path in (
-        "MEMORY.md",
-        "memory_summary.md",
-        "rollout_summaries/",
-        "extensions/ad_hoc/notes/",
-    ):
-        assert f"{root}/{path}" in told.text
+    assert f"lies in `{root}`" in told.text
+    for path in ("MEMORY.md", "memory_summary.md", "skills/", "rollout_summaries/", "extensions/"):
+        assert f"`{path}" in told.text
     assert "{{" not in told.text
     assert told.state == "shown"
     assert told.scope == home.scope_of(A)
@@ -330,7 +326,8 @@ def test_a_prompt_has_every_part_and_one_place_for_the_memory(name):
 
     assert text.count("{{memory}}") == 1
     assert text.count("{{manifest}}") == 1
-    assert "{{base_path}}/rollout_summaries/" in text
+    assert "{{base_path}}" in text
+    assert "rollout_summaries/" in text
     assert text.count("<oai-mem-citation>") == 1
     assert "extensions/ad_hoc/notes/" in text
     assert "BEGINS" not in text
