@@ -9,11 +9,12 @@ A turn is the ordinal of the message that a person typed, from 1. A caller who c
 loses nothing: what ingest finds in the transcript counts no session's turns twice (`surplus`).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..domain import extraction
 from ..domain.citation import parse
 from ..domain.events import Phase2Succeeded, consolidation_stream, extraction_stream
+from ..domain.session import CitedReply
 from ..projections import citations, selection, shown, stage1_outputs
 from . import state
 from .ports import View, Writing
@@ -91,12 +92,86 @@ def why_not(view: View, version: str, thread_id: str, *, session: str) -> str | 
     return None if view.rows(stage1_outputs, (thread_id, version)) else "no_output"
 
 
-def use(tx: Writing, version: str, thread_id: str, *, citation_id: str, now: int) -> bool:
+def found(
+    around: Surroundings,
+    transcripts: Iterable[tuple[str, Sequence[CitedReply]]],
+    *,
+    actor: str,
+    run_id: str | None,
+) -> int:
+    """Count what sessions cite in their transcripts and was not counted when it happened; how many
+    uses were new. However often a transcript is read, and however it grew, a turn counts once."""
+    count = 0
+    for session, replies in transcripts:
+        with around.store.reading() as view:
+            if not any(uncounted(view, around.policy.memory_version, session, replies)):
+                continue
+        with around.store.writing(actor=actor, run_id=run_id) as tx:
+            version, now = around.policy.memory_version, around.now()
+            for thread_id, cited_as, used_at in list(uncounted(tx, version, session, replies)):
+                count += use(tx, version, thread_id, citation_id=cited_as, used_at=used_at, now=now)
+    return count
+
+
+def uncounted(
+    view: View, version: str, session: str, replies: Sequence[CitedReply]
+) -> Iterator[tuple[str, str, int | None]]:
+    """(thread, citation id, when) of the uses in reach that are still to be counted."""
+    if state.thread(view, session).forgotten:
+        return
+    live = [
+        thread_id
+        for thread_id in dict.fromkeys(cited for reply in replies for cited in reply.ids)
+        if why_not(view, version, thread_id, session=session) is None
+    ]
+    if not live:
+        return
+    reach = in_reach(view, version, session, live)
+    for thread_id in live:
+        turns = {
+            citation_id(session, reply.turn): reply.at_ms
+            for reply in replies
+            if thread_id in (reply.ids if thread_id in reach else reply.stood_before)
+        }
+        for cited_as in surplus(turns, counted_of(view, version, thread_id, session)):
+            at_ms = turns[cited_as]
+            yield thread_id, cited_as, None if at_ms is None else at_ms // 1000
+
+
+def surplus(turns: Iterable[str], counted: Collection[str]) -> list[str]:
+    """Of the turns that a transcript cites in, those beyond what has counted: where somebody
+    counted turns otherwise than we do, as many more as the transcript has."""
+    turns = list(turns)
+    room = max(len(turns) - len(counted), 0)
+    return [turn for turn in turns if turn not in counted][:room]
+
+
+def counted_of(view: View, version: str, thread_id: str, session: str) -> set[str]:
+    rows = view.find(
+        citations,
+        citations.OF_SESSION,
+        thread_id=thread_id,
+        memory_version=version,
+        session=session,
+    )
+    return {row.citation_id for row in rows if row.citation_id.rpartition(":")[0] == session}
+
+
+def use(
+    tx: Writing,
+    version: str,
+    thread_id: str,
+    *,
+    citation_id: str,
+    used_at: int | None = None,
+    now: int,
+) -> bool:
     """Record one use; False where this session and turn has counted already."""
     used = extraction.cite(
         state.extraction(tx, version, thread_id),
         citation_id=citation_id,
         counted_before=bool(tx.rows(citations, (thread_id, version, citation_id))),
+        used_at=used_at,
         now=now,
     )
     if used is None:

@@ -20,9 +20,9 @@ from ..domain.events import (
     thread_stream,
 )
 from ..domain.redaction import redact, redact_names
-from ..domain.session import Header
+from ..domain.session import CitedReply, Header
 from ..projections import places, threads
-from . import state
+from . import citing, state
 from .notes import follow
 from .places import scope_of
 from .ports import Failure, Progress, Writing
@@ -44,6 +44,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     root: str | None
     remote: str | None
     restriction: Restriction = Restriction()  # The project's own.
+    citations: tuple[CitedReply, ...] = ()
 
 
 def survey(
@@ -86,6 +87,7 @@ def survey(
             root=place.root,
             remote=place.remote,
             restriction=restriction,
+            citations=read.citations,
         )
         known = found.get(read.header.thread_id)
         if known is None or length(sighting) > length(known):
@@ -116,14 +118,29 @@ def length(sighting: Sighting) -> tuple[int, int, str]:
 def record(
     around: Surroundings, sightings: Sequence[Sighting], *, actor: str, run_id: str | None
 ) -> int:
-    """Register and change threads; how many had something new to say."""
+    """Register and change threads, and count what they used; how many had something new to say.
+    A use that only a transcript tells is known before anything unused is pruned."""
     changed = 0
     for start in range(0, len(sightings), BATCH):
         with around.store.writing(actor=actor, run_id=run_id) as tx:
             changed += sum(
                 record_one(around, tx, sighting) for sighting in sightings[start : start + BATCH]
             )
+    count_uses(around, sightings, actor=actor, run_id=run_id)
     return changed
+
+
+def count_uses(
+    around: Surroundings, sightings: Iterable[Sighting], *, actor: str, run_id: str | None
+) -> int:
+    """What the sessions' own replies cite. Asked again when more has an output; how many uses were
+    new."""
+    citing_ones = [
+        (sighting.header.thread_id, sighting.citations)
+        for sighting in sightings
+        if sighting.citations
+    ]
+    return citing.found(around, citing_ones, actor=actor, run_id=run_id)
 
 
 def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:

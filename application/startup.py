@@ -96,6 +96,8 @@ def work(
         waiting=report.waiting,
         progress=progress,
     )
+    if report.stage1.succeeded:  # What has an output only now may have been cited before.
+        ingest.count_uses(around, sighted.values(), actor="pipeline", run_id=report.run_id)
     with around.store.reading() as view:
         count_waiting(around, view, report, backfill=backfill)
     report.phase2 = phase2.run(

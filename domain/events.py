@@ -201,6 +201,7 @@ class Cited(Event, frozen=True, kw_only=True, tag="stage1.cited"):
     memory_version: str
     citation_id: str
     usage_count: int
+    used_at: int | None = None  # Where the use was found only later, in a transcript.
 
 
 # consolidation:<memory version>:<scope>: the phase-2 job of one memory root, and its folder.

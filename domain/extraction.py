@@ -292,9 +292,15 @@ def withdraw(job: Extraction, *, reason: str = "pruned", now: int) -> OutputWith
 
 
 def cite(
-    job: Extraction, *, citation_id: str, counted_before: bool = False, now: int
+    job: Extraction,
+    *,
+    citation_id: str,
+    counted_before: bool = False,
+    used_at: int | None = None,
+    now: int,
 ) -> Cited | None:
-    """Count a use. None without a live output, and for a citation that was counted before."""
+    """Count a use. None without a live output, and for a citation that was counted before. One
+    that is found late was in use when it was cited (`used_at`), and not later than now."""
     if job.output_source_updated_at is None or counted_before:
         return None
     return Cited(
@@ -303,6 +309,7 @@ def cite(
         memory_version=job.memory_version,
         citation_id=citation_id,
         usage_count=job.usage_count + 1,
+        used_at=None if used_at is None or used_at >= now else used_at,
     )
 
 
@@ -364,8 +371,8 @@ def evolve(job: Extraction, event: Folded) -> Extraction:
             )
         case OutputWithdrawn():
             return without_output(job)
-        case Cited(at=at, usage_count=count):
-            return replace(job, usage_count=count, last_usage=at)
+        case Cited(usage_count=count):
+            return replace(job, usage_count=count, last_usage=last_used(job.last_usage, event))
         case ThreadForgotten():  # The job goes too: whoever reads the session has lost its lease.
             return blank(job, forgotten=True)
         case ForgettingLifted():
@@ -374,6 +381,11 @@ def evolve(job: Extraction, event: Folded) -> Extraction:
             return blank(job, forgotten=job.forgotten) if emptied == job.memory_version else job
         case _:
             assert_never(event)
+
+
+def last_used(before: int | None, event: Cited) -> int:
+    """A use that was found late is not the last one where a later one was known."""
+    return event.at if event.used_at is None else max(before or 0, event.used_at)
 
 
 def done(job: Extraction, *, watermark: int, extractor: str) -> Extraction:

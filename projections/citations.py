@@ -26,6 +26,15 @@ CREATE TABLE citations (
 )
 
 
+# What a session's turns have counted for a thread; the caller looks at the ids again, since a
+# session's own id may hold a colon.
+OF_SESSION = """
+WHERE thread_id = :thread_id AND memory_version = :memory_version
+  AND citation_id >= :session || ':' AND citation_id < :session || ';'
+ORDER BY citation_id
+"""
+
+
 class Row(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     thread_id: str
     memory_version: str

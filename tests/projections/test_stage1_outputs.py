@@ -34,7 +34,8 @@ def test_usage_counts_follow_the_log(log):
                 expected.setdefault((event.thread_id, event.memory_version), (0, None))
             case Cited() if (event.thread_id, event.memory_version) in expected:
                 key = event.thread_id, event.memory_version
-                expected[key] = event.usage_count, event.at
+                late = None if event.used_at is None else max(event.used_at, expected[key][1] or 0)
+                expected[key] = event.usage_count, event.at if late is None else late
             case OutputWithdrawn() | Stage1SucceededNoOutput(output_removed=True):
                 expected.pop((event.thread_id, event.memory_version), None)
             case ThreadForgotten():
