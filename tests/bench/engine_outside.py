@@ -11,16 +11,27 @@ from pathlib import Path
 from statistics import median
 
 from threadbook.adapters import git
-from threadbook.adapters.cli import COMMANDS
-from threadbook.domain.events import thread_stream
+from threadbook.adapters.memory import Memory
+from threadbook.adapters.store import SqliteStore
+from threadbook.application.phase2 import publication
+from threadbook.application.render import render
+from threadbook.application.roots import Root
+from threadbook.domain.events import (
+    Phase2Succeeded,
+    Selected,
+    consolidation_stream,
+    thread_stream,
+)
+from threadbook.projections import stage1_outputs
 
 from tests.bench.engine_claims import JOBS
-from tests.bench.engine_log import ROOT, History, Told, build, open_store
+from tests.bench.engine_log import ROOT, History, Told, build, clock, open_store
 from tests.bench.engine_measuring import Figure, interleaved
 
 PROCESSES = 4
 CLAIMING = Path(__file__).with_name("engine_claims.py")
 COLD_MS = 150
+EVENTS_OF_TEN_THOUSAND = 60_000
 
 
 def baseline(folder: Path, rounds: int) -> list[Figure]:
@@ -70,7 +81,13 @@ def write_files(root: Path, count: int) -> None:
 
 
 def environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    found = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
+        "THREADBOOK_SCOPE": "global",
+    }
+    found.pop("PYTHONDONTWRITEBYTECODE", None)  # A program is compiled once, and not each time.
+    return found
 
 
 def claims(folder: Path, count: int) -> list[Figure]:
@@ -129,12 +146,20 @@ def raced(home: Path, processes: int, each: int) -> dict[str, float]:
 
 
 def cold_start(folder: Path, log: list[Told], rounds: int) -> list[Figure]:
-    """From nothing to the answer: a new process, on a home of a thousand events."""
-    store = build(folder / "home", log[:1_000])
-    store.close()
+    """From nothing to the answer: a new process. `status` on a home of a thousand events, `context`
+    on one of ten thousand sessions, with a folder of 256 of them and a summary that fills the
+    budget, for a session whose showing is recorded."""
+    small = build(folder / "small", log[:1_000])
+    small.close()
+    large = build(folder / "large", log[:EVENTS_OF_TEN_THOUSAND])
+    remember(large)
+    large.close()
     command = [sys.executable, "-c", "from threadbook.adapters.cli import main; main()"]
-    asked = {name: [*command, name] for name in ("status", "context") if name in COMMANDS}
-    options = ["--home", str(store.home), "--now", "2026-07-01T00:00:00Z"]
+    now = ["--now", "2026-07-01T00:00:00Z"]
+    asked = {
+        "status": [*command, "status", "--home", str(small.home)],
+        "context": [*command, "context", "--home", str(large.home), "--session", "bench"],
+    }
 
     cpu_ms: dict[str, list[float]] = {}
 
@@ -143,7 +168,7 @@ def cold_start(folder: Path, log: list[Told], rounds: int) -> list[Figure]:
         subprocess.run(words, env=environment(), check=True, capture_output=True)
         cpu_ms.setdefault(name, []).append((cpu_of_children() - before) * 1000)
 
-    commands = {name: [*words, *options] for name, words in asked.items()}
+    commands = {name: [*words, *now] for name, words in asked.items()}
     commands["python"] = [sys.executable, "-c", "pass"]
     times = interleaved({name: partial(run, name, commands[name]) for name in commands}, rounds + 2)
     took = {name: times.median(name) * 1000 for name in commands}
@@ -161,6 +186,42 @@ def cold_start(folder: Path, log: list[Told], rounds: int) -> list[Figure]:
             more=took | {f"{name}_cpu": ms for name, ms in cpu.items()},
         )
     ]
+
+
+def remember(store: SqliteStore) -> None:
+    """The single memory of all sessions, as a run would leave it."""
+    line = '- the user wrote "from now on always water the ferns at dawn" (2026-06-01) [Task 1]\n'
+    files = {
+        "MEMORY.md": f"# Task Group: ferns\n{line * 2_000}",
+        "memory_summary.md": f"v1\n\n## User preferences\n{line * (9_900 // len(line))}",
+    }
+    with Memory.open(store.home, clock=clock) as memory:
+        around = memory._around
+        root = Root(memory_version="v1", scope="global")
+        stream = consolidation_stream("v1", "global")
+        with memory.store.writing(actor="pipeline") as tx:
+            outputs = tx.find(stage1_outputs, "WHERE memory_mode = 'enabled' LIMIT 256")
+            published = publication(around, tx, root, files, run_id=None, now=around.now())
+            succeeded = Phase2Succeeded(
+                at=around.now(),
+                memory_version="v1",
+                scope="global",
+                ownership_token="bench",
+                completed_watermark=around.now(),
+                last_success_watermark=around.now(),
+                selected=tuple(
+                    Selected(
+                        thread_id=row.thread_id,
+                        source_updated_at=row.source_updated_at,
+                        matched=True,
+                    )
+                    for row in outputs
+                ),
+            )
+            tx.append(stream, published, succeeded)
+        workspace = around.workspace("v1", "global")
+        with workspace.lock():
+            render(around, root, workspace, run_id=None)
 
 
 def cpu_of_children() -> float:
