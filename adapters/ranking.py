@@ -85,4 +85,6 @@ def words(query: str) -> list[str]:
 
 def spaced(text: str) -> str:
     """Lone surrogates are no text that SQLite takes, and are found by nobody."""
+    if text.isascii():
+        return text.casefold()
     return _UNSPACED.sub(r" \1 ", text.casefold().encode("utf-8", "replace").decode())
