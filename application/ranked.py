@@ -20,8 +20,8 @@ from ..domain.artifact import MEMORY, SUMMARY, cited_tasks
 from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
 from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
-from .reading import NotText, Reading, TooBig, Unreadable
-from .tools import SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found
+from .reading import Reading, Unreadable
+from .tools import GONE, SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found
 
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 50
@@ -148,10 +148,10 @@ def searchable(reading: Reading, path: str) -> tuple[dict[str, str], list[str]]:
             continue
         try:
             texts[each] = reading.text(each)
-        except (NotText, TooBig):
-            skipped.append(each)
+        except GONE:
+            continue
         except Unreadable:
-            continue  # It went away since it was listed.
+            skipped.append(each)
     return texts, skipped
 
 

@@ -23,9 +23,7 @@ from .reading import (
     InvalidPath,
     NotFile,
     NotFound,
-    NotText,
     Reading,
-    TooBig,
     Unreadable,
     open_reading,
     scope_to_note,
@@ -39,6 +37,9 @@ SEARCH_RESULTS_MAX = 200
 READ_TOKENS_MAX = 20_000
 PAGE_BYTES_MAX = 80_000
 SKIPPED_MAX = 20  # As many are named of the files that a search could not read.
+
+# What has become of a file that was listed, and is none any more. Its time was before the question.
+GONE = (NotFound, NotFile, InvalidPath)
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -165,7 +166,7 @@ class Match(Struct, frozen=True, kw_only=True):
 
 
 class SearchAnswer(Struct, frozen=True, kw_only=True):
-    """`skipped` names files that could not be searched, because they are no text or too big."""
+    """`skipped` names files that could not be searched: no text, too big, or not to be opened."""
 
     queries: list[str]
     match_mode: MatchMode
@@ -365,11 +366,11 @@ def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
     for file in files(reading, path):
         try:
             lines = lines_of(reading.text(file))
-        except (NotText, TooBig):
-            skipped.append(file)
+        except GONE:
             continue
         except Unreadable:
-            continue  # It went away, or became something else, since it was listed.
+            skipped.append(file)
+            continue
         for hit in query.hits(lines):
             if start <= count < end:
                 match = match_of(query, file, lines, hit, asked.context_lines)

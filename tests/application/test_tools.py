@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from threadbook.application.reading import (
     InvalidPath,
     NotFile,
@@ -375,6 +377,74 @@ def test_a_finding_that_is_too_long_says_so():
     assert only["content_truncated"] is True
     assert only["content"].endswith("needle")
     assert len(only["content"]) == 16_000
+
+
+class Locked(Texts):
+    """A folder of which one file may not be opened, and another goes away while it is searched."""
+
+    def text(self, path):
+        if path == "locked.md":
+            raise Unreadable(f"{path} may not be used; make it your own")
+        if path == "gone.md":
+            raise NotFound(f"there is no {path}")
+        return super().text(path)
+
+
+def test_a_file_that_may_not_be_opened_is_named_and_keeps_no_other_from_being_searched():
+    texts = dict.fromkeys(("a.md", "gone.md", "locked.md", "z.md"), "needle")
+    locked = Reading(root=ROOT, position=1, rendered_position=1, files=Locked(texts))
+
+    answer = search(locked, SearchArguments(queries=("needle",)))
+
+    assert [match.path for match in answer.matches] == ["a.md", "z.md"]
+    assert answer.skipped == ["locked.md"]
+
+
+# properties
+
+TEXTS = st.text(alphabet="ab \r\n\x0c", max_size=24)
+FOLDERS = st.dictionaries(
+    st.sampled_from(["a.md", "a/x.md", "a/b/y.md", "a.txt", "b.md", "é.md"]), TEXTS, max_size=6
+)
+
+
+@given(TEXTS)
+def test_a_file_read_line_by_line_is_the_file(text):
+    count = text.count("\n") + 1
+    parts = [
+        a_read({"a.md": text}, path="a.md", line_offset=line, max_lines=1)
+        for line in range(1, count + 1)
+    ]
+
+    assert "".join(part["content"] for part in parts) == text
+    assert [part["truncated"] for part in parts] == [
+        bool("".join(later["content"] for later in parts[at + 1 :])) for at in range(count)
+    ]
+
+
+@given(FOLDERS, st.integers(1, 4), st.integers(0, 3))
+def test_the_pages_are_the_whole_in_order(texts, size, context_lines):
+    asked = {"context_lines": context_lines}
+    whole = a_search(texts, "a", "b", **asked)["matches"]
+    entries = a_list(texts)["entries"]
+
+    assert (
+        pages(lambda **page: a_search(texts, "a", "b", **asked, **page), "matches", size) == whole
+    )
+    assert pages(lambda **page: a_list(texts, **page), "entries", size) == entries
+    assert whole == sorted(whole, key=lambda each: (each["path"], each["match_line_number"]))
+
+
+def pages(ask, what, size):
+    found, cursor = [], None
+    while True:
+        page = ask(max_results=size, cursor=cursor)
+        assert len(page[what]) <= size
+        assert page["truncated"] == (page["next_cursor"] is not None)
+        found += page[what]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
 
 
 # paths and arguments
