@@ -67,8 +67,10 @@ def desk_of(context: Context, cwd: str, *, session: str | None) -> "Desk":
 
 def folder_of(cwd: Path | None) -> str:
     """A folder that is gone belongs to no project, and whoever asks is told so."""
+    from ..settings import expanded  # Who writes an agent's settings has no shell to do it.
+
     try:
-        return os.path.abspath(cwd or os.getcwd())
+        return os.path.abspath(expanded(cwd) if cwd else os.getcwd())
     except OSError:
         return os.sep
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 from threadbook.adapters.cli.common import Context
-from threadbook.adapters.cli.mcp import desk_of, session_of_the_agent
+from threadbook.adapters.cli.mcp import desk_of, folder_of, session_of_the_agent
 from threadbook.adapters.mcp.desk import QUESTIONS
 from threadbook.adapters.mcp.offers import OFFERS
 from threadbook.application.tools import Tools
@@ -276,6 +276,35 @@ def test_a_session_is_recorded_where_it_is_known_and_counts_only_there(home):
     assert event.tokens > 10
     with home.memory.store.reading() as view:
         assert {row.thread_id for row in view.rows(shown, (SESSION,))} == {"", A.id}
+
+
+def test_what_a_run_publishes_is_found_by_the_next_question(home):
+    asked = at(home)
+    words = {"search": {"queries": ["zirbelkiefer"]}, "search_ranked": {"query": "zirbelkiefer"}}
+    before = [asked(name, **given).structured for name, given in words.items()]
+
+    says = ("from now on always call the sauna zirbelkiefer",)
+    home.write(Session(number=3, says=says))
+    home.run([home.sessions])
+    exact, ranked = (asked(name, **given).structured for name, given in words.items())
+
+    assert not before[0]["matches"]
+    assert not before[1]["results"]
+    assert {match["path"] for match in exact["matches"]} >= {"MEMORY.md", "memory_summary.md"}
+    assert ranked["results"][0]["threads"] == [Session(number=3).id]
+
+
+def test_the_folder_may_be_written_from_home_and_one_that_is_gone_is_nobodys(
+    home, tmp_path, monkeypatch
+):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    assert folder_of(Path("~/fern")) == str(tmp_path / "nobody" / "fern")
+    assert folder_of(Path("fern")) == str(Path.cwd() / "fern")
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert "belongs to no project" in at(home, folder_of(None)).error("list")
 
 
 def test_claude_code_says_which_session_it_is_and_codex_where_it_is_let():
