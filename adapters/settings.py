@@ -40,6 +40,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     use_memories: bool = True
     context_tokens: int = 2500
     disable_on_external_context: bool = False
+    trusted_mcp_servers: tuple[str, ...] = ()
     max_rollout_age_days: int = 10
     min_rollout_idle_hours: int = 6
     max_raw_memories_for_consolidation: int = 256
@@ -70,6 +71,7 @@ REASONS: dict[str, str] = {
     "use_memories": "false: no session is given memory when it starts",
     "context_tokens": "tokens, 100-20000: what a session is given of the memory when it starts",
     "disable_on_external_context": "true: web and MCP text in a session pollutes it",
+    "trusted_mcp_servers": "MCP servers whose text does not pollute; our own never does",
     "max_rollout_age_days": "days, 0-90: older sessions are not extracted (run --backfill does)",
     "min_rollout_idle_hours": "hours, 1-48: a session rests this long before it is read",
     "max_raw_memories_for_consolidation": "outputs, 1-4096: the best of them make a folder",
@@ -167,6 +169,10 @@ def from_file(path: Path) -> dict[str, Any]:
     return values
 
 
+# What stands between the parts of a list in the environment.
+SEPARATORS = {"sources": os.pathsep, "trusted_mcp_servers": ","}
+
+
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name in environment:
@@ -180,8 +186,8 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if name not in environment:
             continue
         written = environment[name]
-        if key == "sources":
-            values[key] = [part for part in written.split(os.pathsep) if part]
+        if separator := SEPARATORS.get(key):
+            values[key] = [part for part in map(str.strip, written.split(separator)) if part]
             continue
         try:
             values[key] = msgspec.convert(written, FIELDS[key], strict=False)

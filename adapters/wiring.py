@@ -106,6 +106,7 @@ def policy(settings: Settings) -> Policy:
         limits=limits,
         generate_memories=settings.generate_memories,
         disable_on_external_context=settings.disable_on_external_context,
+        trusted_mcp_servers=settings.trusted_mcp_servers,
         history_days=settings.history_days,
         use_memories=settings.use_memories,
         context_tokens=settings.context_tokens,
@@ -254,6 +255,7 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
     from ..application.explain import moment
     from ..domain.redaction import redact
     from ..domain.scope import scope_of
+    from ..domain.thread import outside_text
     from . import places, rollouts
 
     read = rollouts.survey(file, now_ms=int((time.time() if now is None else now) * 1000))
@@ -286,5 +288,5 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
         "skipped": read.skipped,
         "human_messages": [redact(text) for text in read.human_messages],
         "unfinished_tail": read.unfinished_tail,
-        "polluting": list(read.polluting),
+        "polluting": list(outside_text(read.polluting)),
     }

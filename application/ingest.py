@@ -31,6 +31,8 @@ from .requests import move, request_where_it_counts, request_where_selected
 from .surroundings import Restriction, Seen, Surroundings
 
 BAD_LINE = "bad line"  # What is wrong with it is for `inspect rollout` to say.
+NAME_CHARS_MAX = 80
+TRIGGERS_TOLD_MAX = 20
 BATCH = 100  # Threads a transaction: others get the write lock in between.
 
 
@@ -155,7 +157,7 @@ def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:
     if known.exists:
         events += changes(around, tx, known, sighting, elsewhere=elsewhere, now=now)
     else:
-        events.append(first_sight(around, tx, known, sighting, now=now))
+        events += first_sight(around, tx, known, sighting, now=now)
     if events:
         tx.append(thread_stream(known.thread_id), *events)
     if any(isinstance(event, ThreadChanged) for event in events):
@@ -184,19 +186,17 @@ def is_elsewhere(around: Surroundings, known: thread.Thread, header: Header) -> 
 
 def first_sight(
     around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
-) -> Event:
+) -> list[Event]:
     header = sighting.header
     mode, reason = thread.first_mode(
         header,
-        polluting=sighting.polluting,
         generate_memories=(
             around.policy.generate_memories and sighting.restriction.generate_memories
         ),
-        disable_on_external_context=is_disabled_by_outside_text(around, sighting),
     )
     preview = redact(header.preview).strip() if header.preview else ""
     owner = thread_stream(known.thread_id)
-    return thread.register(
+    registered = thread.register(
         known,
         header=header,
         scope=scope_of(
@@ -215,6 +215,11 @@ def first_sight(
         machine_id=around.machine_id,
         now=now,
     )
+    triggers = outside_text(around, sighting)
+    if not triggers:
+        return [registered]
+    asked = pollution(thread.evolve(known, registered), triggers, now=now)
+    return [registered] if asked is None else [registered, asked]
 
 
 def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, now: int) -> None:
@@ -267,26 +272,27 @@ def changes(
         now=now,
     )
     asked = thread.follow_transcript(known, memory_mode=header.memory_mode, now=now)
-    if asked is None and pollutes_now(around, known, sighting, grown=read is not None):
-        asked = thread.pollute(known, cause=sighting.polluting[0], now=now)
+    # Outside text counts when it comes in. What a person enabled stays so until more comes; a
+    # session that grew is judged whole.
+    triggers = outside_text(around, sighting)
+    if asked is None and triggers and (read is not None or known.mode_reason != "asked"):
+        asked = pollution(known, triggers, now=now)
     return [event for event in (read, asked) if event is not None]
 
 
-def pollutes_now(
-    around: Surroundings, known: thread.Thread, sighting: Sighting, *, grown: bool
-) -> bool:
-    """Outside text counts when it comes in. What a person enabled stays so until more comes."""
-    return bool(
-        is_disabled_by_outside_text(around, sighting)
-        and sighting.polluting
-        and (grown or known.mode_reason != "asked")
-    )
-
-
-def is_disabled_by_outside_text(around: Surroundings, sighting: Sighting) -> bool:
-    """The stricter word of the user's settings and of the project's own holds."""
+def outside_text(around: Surroundings, sighting: Sighting) -> tuple[str, ...]:
+    """What brought text from outside into the session, where the stricter word of the user's
+    settings and of the project's own says that it pollutes."""
     own = sighting.restriction.disable_on_external_context
-    return own or around.policy.disable_on_external_context
+    if not (own or around.policy.disable_on_external_context):
+        return ()
+    return thread.outside_text(sighting.polluting, trusted=around.policy.trusted_mcp_servers)
+
+
+def pollution(known: thread.Thread, triggers: Sequence[str], *, now: int) -> ThreadPolluted | None:
+    """The first trigger is the cause, and all are told. Their names come from a file."""
+    told = [redact(each)[:NAME_CHARS_MAX] for each in triggers[:TRIGGERS_TOLD_MAX]]
+    return thread.pollute(known, cause=told[0], detail=", ".join(told), now=now)
 
 
 def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> bool:

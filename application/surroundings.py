@@ -22,6 +22,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     generate_memories: bool = True
     disable_on_external_context: bool = False
+    trusted_mcp_servers: tuple[str, ...] = ()
     history_days: int = 30
     use_memories: bool = True
     context_tokens: int = 2500

@@ -6,6 +6,7 @@ itself. And a thread changes only where a later reading says something new: what
 (a branch, a remote) is not lost because a later reading is silent.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Literal, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
@@ -27,6 +28,8 @@ from .events import (
 from .refusals import AlreadyRegistered, Forgotten, NotForgotten, UnknownThread
 from .remote import public_url
 from .session import Header
+
+OWN_SERVER = "threadbook"
 
 
 class Thread(Struct, frozen=True, kw_only=True):
@@ -58,15 +61,11 @@ class Thread(Struct, frozen=True, kw_only=True):
 def first_mode(
     header: Header,
     *,
-    polluting: tuple[str, ...] = (),
     generate_memories: bool = True,
-    disable_on_external_context: bool = False,
 ) -> tuple[Mode, str]:
     """The mode a thread is registered with, and the code of the reason. The stricter word wins."""
     if header.memory_mode == "polluted":
         return "polluted", "transcript"
-    if disable_on_external_context and polluting:
-        return "polluted", polluting[0]
     if header.memory_mode == "disabled":
         return "disabled", "transcript"
     if not generate_memories:
@@ -194,6 +193,13 @@ def pollute(
     return ThreadPolluted(
         at=now, thread_id=thread.thread_id, cause=cause, detail=detail, mode_before=thread.mode
     )
+
+
+def outside_text(triggers: Iterable[str], *, trusted: Collection[str] = ()) -> tuple[str, ...]:
+    """What of a transcript's triggers brought text from outside. Our own server gives back what
+    memory holds; a `trusted` one a person answers for."""
+    own = {f"mcp:{server}" for server in (OWN_SERVER, *trusted)}
+    return tuple(each for each in triggers if each not in own)
 
 
 def rescope(thread: Thread, *, scope: str, reason: str, now: int) -> ThreadRescoped | None:

@@ -487,10 +487,8 @@ class CodexReader:
         elif call_id is None and item["type"] == "function_call_output":
             self.polluting.setdefault("out_of_band_output")
         self._notice_result(call_id, text, facts)
-        if (
-            item.get("contains_external_context") is True
-            or facts.get("contains_external_context") is True
-        ):
+        external = item.get("contains_external_context"), facts.get("contains_external_context")
+        if True in external and success is not False:
             self.polluting.setdefault("external_context")
         text = without_memory(text)
         went_wrong = failed(exit_code)
@@ -505,7 +503,7 @@ class CodexReader:
         for source in entries(attribution.get("sources")):
             if name := filled(table(source).get("server_name")):
                 self.polluting.setdefault(f"mcp:{name}")
-        if server is not None and not _DECLINED.fullmatch(text.strip()):
+        if server is not None and not _is_declined(text):
             self.polluting.setdefault(f"mcp:{server}")
 
     # What the program noted.
@@ -539,7 +537,8 @@ class CodexReader:
                 self._items_alone.clear()
                 self._events_alone.clear()
             case "mcp_tool_call_end":
-                if server := filled(table(event.get("invocation")).get("server")):
+                server = filled(table(event.get("invocation")).get("server"))
+                if server and not _is_declined(table(event.get("result")).get("Err")):
                     self.polluting.setdefault(f"mcp:{server}")
             case str() as kind if kind in CODEX_EVENTS_IGNORED:
                 pass
@@ -567,9 +566,9 @@ class CodexReader:
                 texts = [self._block(table(block))[0] for block in entries(item.get("content"))]
                 yield from self._announced("\n".join(text for text in texts if text), where)
             case "McpToolCall":
-                if item.get("status") not in ("declined", "cancelled", "canceled", "blocked") and (
-                    server := filled(item.get("server"))
-                ):
+                stopped = item.get("status") in ("declined", "cancelled", "canceled", "blocked")
+                stopped = stopped or _is_declined(table(item.get("error")).get("message"))
+                if not stopped and (server := filled(item.get("server"))):
                     self.polluting.setdefault(f"mcp:{server}")
             case "WebSearch":
                 self.polluting.setdefault("web_search")
@@ -626,6 +625,11 @@ def given(record: dict[str, Any]) -> Iterator[object]:
 
 def _text_of(block: object) -> object:
     return table(block).get("text")
+
+
+def _is_declined(text: object) -> bool:
+    """Whether a person or a rule stopped a call before it ran; then nothing came from outside."""
+    return isinstance(text, str) and _DECLINED.fullmatch(text.strip()) is not None
 
 
 def _is_final(message: dict[str, Any]) -> bool | None:

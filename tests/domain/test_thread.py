@@ -17,6 +17,7 @@ from threadbook.domain.thread import (
     follow_transcript,
     forget,
     lift,
+    outside_text,
     pollute,
     register,
     rescope,
@@ -180,16 +181,22 @@ def test_creation_mode_is_kept_by_later_readings():
         ({}, {"generate_memories": False}, ("disabled", "generate_memories")),
         ({"memory_mode": "disabled"}, {}, ("disabled", "transcript")),
         ({"memory_mode": "polluted"}, {"generate_memories": False}, ("polluted", "transcript")),
-        ({}, {"polluting": ("web_search",)}, ("enabled", "default")),
-        (
-            {"memory_mode": "enabled"},
-            {"polluting": ("web_search",), "disable_on_external_context": True},
-            ("polluted", "web_search"),
-        ),
+        ({"memory_mode": "enabled"}, {}, ("enabled", "default")),
     ],
 )
 def test_the_stricter_word_decides_the_first_mode(facts, settings, mode):
     assert first_mode(header(**facts), **settings) == mode
+
+
+def test_a_server_that_a_person_trusts_and_our_own_bring_nothing_from_outside():
+    triggers = ("mcp:threadbook", "web_search", "mcp:wiki", "mcp:glossary", "mcp:threadbook2")
+
+    assert outside_text(triggers) == ("web_search", "mcp:wiki", "mcp:glossary", "mcp:threadbook2")
+    assert outside_text(triggers, trusted=("wiki", "web_search")) == (
+        "web_search",
+        "mcp:glossary",
+        "mcp:threadbook2",
+    )
 
 
 def test_pollution_is_recorded_once():
