@@ -10,6 +10,7 @@ lets whole hours pass: so leases run out under those who hold them. What a racer
 exception it saw, it writes down at once, line by line.
 """
 
+import faulthandler
 import json
 import mmap
 import os
@@ -38,7 +39,7 @@ from tests.application.planted import said
 from tests.application.processes import Process
 
 PROJECTS = ("fern", "moss", "reed")
-ENOUGH_S = 120
+STUCK_S = 90  # So long nobody has done anything: they wait for each other.
 # Of an act: functions that it enters, to die so many calls later.
 PLACES = {
     "run": (
@@ -190,12 +191,30 @@ class Race:
 
     def run(self) -> None:
         self.prepare()
-        until = time.monotonic() + ENOUGH_S
-        while any(racer.lives or racer.process for racer in self.racers):
-            for racer in self.racers:
-                self.look_after(racer)
-            assert time.monotonic() < until, f"they do not end: {self.racers}"
-            time.sleep(0.001)
+        written, until = 0, 0.0
+        try:
+            while any(racer.lives or racer.process for racer in self.racers):
+                for racer in self.racers:
+                    self.look_after(racer)
+                time.sleep(0.001)
+                if time.monotonic() > until:
+                    before, written = written, sum(e.stat().st_size for e in self.told.iterdir())
+                    assert written > before or not until, f"they wait: {self.where_they_are()}"
+                    until = time.monotonic() + STUCK_S
+        finally:
+            for process in self.living():
+                process.send(signal.SIGKILL)
+                process.ended()
+
+    def living(self) -> list[Process]:
+        return [racer.process for racer in self.racers if racer.process is not None]
+
+    def where_they_are(self) -> str:
+        """The stack of everybody who is alive."""
+        for process in self.living():
+            process.send(signal.SIGUSR1)
+        time.sleep(1)
+        return "\n".join(process.said for process in self.living())
 
     def look_after(self, racer: Racer) -> None:
         process = racer.process
@@ -271,6 +290,7 @@ class Life:
         )
         if self.racer.death and self.racer.death.place:
             sys.setprofile(self.dying(self.racer.death))
+        faulthandler.register(signal.SIGUSR1, file=sys.stderr)
         told = Told(act="open")
         try:
             with self.race.open(self.racer.home, lag_s=self.lag_s) as memory:
