@@ -37,6 +37,11 @@ DAY_S = 86_400
 ROOM_TO_SAY_SO = 64  # Bytes that the words around a cut memory may have more.
 V2_PIECE_BYTES_MAX = 8_900  # As Codex hands it over.
 
+UNKNOWN_SESSION = (
+    "no session is named, so nothing is recorded as shown, and what that session cites will not"
+    " count; give its id with --session"
+)
+
 Prompt = Callable[[str, Mapping[str, str]], str]  # A prompt's name and what is put into it.
 
 
@@ -96,6 +101,8 @@ def context(
         return Context(state="unreadable", text=told, why=str(unreadable), pieces=(told,))
     if found.state != "shown":
         return found
+    if not session:
+        return replace(found, why=UNKNOWN_SESSION)
     try:
         shown(
             around,

@@ -26,7 +26,13 @@ def command(context: Context, cwd: Path | None, session: str | None) -> None:
     told = given(context, cwd, session)
     answer = to_builtins(told)
     del answer["pieces"]
-    context.show(answer, lambda: say(told.text or told.why))
+
+    def lines() -> None:
+        say(told.text or told.why)
+        if told.text and told.state == "shown" and told.why:
+            say(f"threadbook: {told.why}", err=True)
+
+    context.show(answer, lines)
 
 
 def given(context: Context, cwd: Path | str | None, session: str | None) -> "Given":

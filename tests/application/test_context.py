@@ -341,11 +341,12 @@ def showings(home):
 
 
 def test_what_a_known_session_was_shown_is_recorded(home):
-    home.memory.context(FERN)
+    assert "nothing is recorded as shown" in home.memory.context(FERN).why
     assert showings(home) == []
 
     told = home.memory.context(FERN, "s1")
 
+    assert told.why == ""
     (shown,) = showings(home)
     assert (shown.session_id, shown.via, shown.scope) == ("s1", "context", told.scope)
     assert (shown.omitted, shown.tokens, shown.thread_ids) == (0, told.tokens, ())

@@ -15,9 +15,19 @@ def test_context_prints_what_a_session_is_given_and_records_it(commands):
     assert done.code == 0
     assert done.out.startswith("<threadbook-memory>\n")
     assert "make check" in done.out
+    assert done.err == ""
     shown = commands("log", "--stream", "session:s1", "--json").out
     assert '"read.shown"' in shown
     assert "agent:cli" in shown
+
+
+def test_without_a_session_it_says_that_nothing_is_recorded(commands):
+    done = commands("context", "--cwd", FERN)
+
+    assert done.code == 0
+    assert "make check" in done.out
+    assert "--session" in done.line
+    assert "read.shown" not in commands("log").out
 
 
 def test_json_has_the_manifest_too(commands):
