@@ -8,17 +8,19 @@ it cannot be written, nothing is: a hook has nobody to tell.
 import os
 import re
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 NAME = "hooks.log"
+STAMP = "%Y-%m-%dT%H:%M:%SZ"
+LATELY = timedelta(days=1)
 SIZE_MAX = 64 * 1024
 LINE_MAX = 400
 _NO_PLAIN_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def note(home: Path, event: str, what: str) -> None:
-    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    stamp = datetime.now(UTC).strftime(STAMP)
     line = f"{stamp} {event}: {_NO_PLAIN_TEXT.sub(' ', what)}"[:LINE_MAX]
     with suppress(OSError):
         descriptor = opened(home)
@@ -26,6 +28,25 @@ def note(home: Path, event: str, what: str) -> None:
             os.write(descriptor, f"{line}\n".encode("utf-8", "replace"))
         finally:
             os.close(descriptor)
+
+
+def lately(home: Path) -> int:
+    """How often there was trouble in the last day. A run writes its lines without a time: they
+    count with the hook before them, which started it or came after it."""
+    since = (datetime.now(UTC) - LATELY).strftime(STAMP)
+    try:
+        path = home / NAME
+        if datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime(STAMP) < since:
+            return 0
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return 0
+    count = 0
+    for line in reversed(lines):
+        if line[:1].isdigit() and line[: len(since)] < since:
+            break
+        count += 1
+    return count
 
 
 def opened(home: Path) -> int:

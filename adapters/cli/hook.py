@@ -26,6 +26,7 @@ BUDGET_MS = 180
 ROOM = 10_000
 INPUT_MAX = 1 << 20
 INPUT_S = 1.0
+TROUBLE_MIN = 3  # Lines in the log, in a day, that the person is told of.
 EVENTS = ("session-start", "session-end")
 
 
@@ -53,8 +54,8 @@ def command(context: Context, event: str, room: int, within: int) -> None:
 
     It reads the agent's JSON on standard input. At the start it prints the memory of the
     session's project in the form that the agent gives to its model; at the end it starts
-    `threadbook run` in the background. Trouble is told in `hooks.log` of the home, and nowhere
-    else: the exit code is always 0.
+    `threadbook run` in the background. Trouble is a line in `hooks.log` of the home, and never
+    the session's: the exit code is always 0.
     """
     from ..actor import is_inside_a_run
     from ..deadline import Deadline
@@ -73,8 +74,8 @@ def command(context: Context, event: str, room: int, within: int) -> None:
     deadline = Deadline(
         within / 1000, passed=lambda: trouble(f"it took longer than {within} ms and gave up")
     )
-    with deadline.watched():
-        try:
+    try:
+        with deadline.watched():
             said = heard()
             if event == "session-start":
                 answer = session_start(context, said, room=room)
@@ -82,8 +83,8 @@ def command(context: Context, event: str, room: int, within: int) -> None:
                     spoken(answer)
             else:
                 session_end(context, said)
-        except (Exception, KeyboardInterrupt) as error:
-            trouble(worded(error))
+    except (Exception, KeyboardInterrupt) as error:
+        trouble(worded(error))
 
 
 class NotUnderstood(Exception):
@@ -137,17 +138,25 @@ def text_of(said: dict[str, Any], key: str) -> str | None:
 
 def session_start(context: Context, said: dict[str, Any], *, room: int) -> str:
     """The memory of the session's project, for the model: one form serves both agents."""
+    from ..hook_log import lately
     from ..settings import load
 
     if not load(context.config).use_memories:
         return ""
+    home = where(context)
     cwd = text_of(said, "cwd") or os.getcwd()
     with context.open() as memory:
         text = memory.context(cwd, text_of(said, "session_id"), room=room).text
-    if not text:
-        return ""
-    answer = {"hookEventName": "SessionStart", "additionalContext": text}
-    return json.dumps({"hookSpecificOutput": answer}, ensure_ascii=False)
+    answer: dict[str, Any] = {}
+    if text:
+        given = {"hookEventName": "SessionStart", "additionalContext": text}
+        answer["hookSpecificOutput"] = given
+    if (count := lately(home)) >= TROUBLE_MIN:
+        answer["systemMessage"] = (  # Both agents show it to the person.
+            f"Threadbook could not do its work {count} times in the last day:"
+            f" {home / 'hooks.log'} says why, `threadbook doctor` what to do."
+        )
+    return json.dumps(answer, ensure_ascii=False) if answer else ""
 
 
 def spoken(answer: str) -> None:

@@ -50,7 +50,9 @@ def command(context: Context, agents: tuple[str, ...], dry_run: bool) -> None:
     from .. import install
     from ..install.entries import Entries
     from ..memory import home_of
+    from ..settings import load
 
+    load(context.config)  # Settings that cannot be read would fail every hook, out of sight.
     entries = Entries((*program(), *carried(context)))
     chosen = install.places(agents)
     reports = install.install(chosen, entries, home=home_of(context.home), dry_run=dry_run)

@@ -9,10 +9,13 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from threadbook.adapters.cli import hook
 from threadbook.adapters.hook_log import LINE_MAX, SIZE_MAX, note
 from threadbook.adapters.workers import Workers
 from threadbook.domain.events import MemoryShown
@@ -129,6 +132,24 @@ def test_an_agent_is_not_given_more_than_it_takes(commands, room):
         assert room * 0.9 < len(text.encode()) <= room
         assert "left out" in text
         assert text[-100:] == whole[-100:]
+
+
+def test_a_person_is_told_when_trouble_stays(commands):
+    home = commands.home
+    old = datetime.now(UTC) - timedelta(days=2)
+    (home.path / "hooks.log").write_text(f"{old:%Y-%m-%dT%H:%M:%SZ} session-end: x\n" * 9)
+    note(home.path, "session-end", "one")
+    with (home.path / "hooks.log").open("a") as log:
+        log.write("threadbook: a run that failed\n")
+
+    quiet = told(commands, "session-start", started(home))
+    note(home.path, "session-start", "three")
+    loud = told(commands, "session-start", started(home))
+
+    assert "systemMessage" not in quiet.out
+    assert "3 times in the last day" in json.loads(loud.out)["systemMessage"]
+    assert str(home.path / "hooks.log") in loud.out
+    assert "make check" in json.loads(loud.out)["hookSpecificOutput"]["additionalContext"]
 
 
 def test_who_wants_none_is_given_none(commands, monkeypatch):
@@ -500,15 +521,20 @@ def test_a_store_that_hangs_does_not_hold_a_session(commands):
     assert len(log_of(commands.home).splitlines()) == 1
 
 
-def test_an_agent_that_leaves_its_end_open_is_answered(commands):
-    process = commands.process("hook", "session-end", *PATIENT, stdin=subprocess.PIPE)
-    process.stdin.write(json.dumps(ended(None)))
-    process.stdin.flush()
+def test_an_agent_that_leaves_its_end_open_is_answered(monkeypatch):
+    reading, writing = os.pipe()
+    monkeypatch.setattr(hook, "INPUT_S", 3_600.0)
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "w") as agent:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        agent.write(json.dumps(ended(None)))
+        agent.flush()
+        found = []
 
-    process.wait(timeout=60)
+        hearing = threading.Thread(target=lambda: found.append(hook.heard()), daemon=True)
+        hearing.start()
+        hearing.join(timeout=30)
 
-    assert process.returncode == 0
-    assert log_of(commands.home) == ""
+        assert found == [ended(None)]
 
 
 def test_an_interrupted_hook_ends_well(commands):

@@ -159,6 +159,13 @@ def test_a_file_that_cannot_be_edited_is_told_in_one_line(user):
     assert user.files() == before
 
 
+def test_settings_that_every_hook_would_stumble_over_are_refused(user):
+    told = user.threadbook("install", "--config", "nowhere.toml", code=2)
+
+    assert "no such settings file" in told
+    assert user.files() == {}
+
+
 def test_the_agents_variables_are_followed_and_their_usual_folders_left(user, tmp_path):
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
