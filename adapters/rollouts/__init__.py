@@ -13,6 +13,7 @@ from ...domain.session import AnyItem, CitedReply, Header, Human, Survey
 from . import citing, claude, codex
 from .base import Head, Reader
 from .discover import candidates, default_sources
+from .echo import without_own
 from .errors import NotASession, RolloutError, Unreadable
 from .harness import MEMORY_FENCE
 from .lines import LINE_LIMIT_BYTES, Found, Lines
@@ -89,8 +90,8 @@ def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Ite
     """The items in file order, read as they are asked for. Raises `RolloutError`."""
     with Lines(path, line_limit=line_limit) as lines:
         reader, records = _recognised(path, lines, now_ms)
-        for found in records:
-            yield from reader.read(found)
+        read = chain.from_iterable(reader.read(found) for found in records)
+        yield from without_own(read)
 
 
 def head(path: Path) -> Head | None:
