@@ -50,7 +50,7 @@ class Lease(Struct, kw_only=True):
 
 def walked(log: Iterable[Recorded], *, killed: Collection[int] | None = None) -> Counter[str]:
     """Hold each lease against the one before: what became of those that were not brought to their
-    end. `killed`: the processes that were; no other's lease may be given back before it runs out."""
+    end. `killed`: the processes that were; nobody else's is given back before it runs out."""
     held: dict[tuple[str, ...], Lease] = {}
     lost: Counter[str] = Counter()
     for recorded in log:
