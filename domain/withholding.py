@@ -129,10 +129,14 @@ def tasks_of(lines: Sequence[str], gone: Gone) -> list[Task]:
 
 
 def is_unsupported(line: str, tasks: Iterable[Task], *, group: int | None = None) -> bool | None:
-    """Whether every task that a statement names is gone; None: it names none that there is."""
+    """Whether every task that a statement names is gone; None: it names none that there is. Where
+    nobody can say what a task is, because no handbook is there, one that names any is."""
     known = list(tasks)
     told: list[bool] = []
-    for number in cited_tasks(line):
+    cited = cited_tasks(line)
+    if cited and not known:
+        return True
+    for number in cited:
         meant = [task for task in known if task.number == number]
         own = [task for task in meant if task.group == group]
         if found := own or meant:

@@ -138,6 +138,15 @@ def test_the_summary_asks_the_handbook_what_a_task_is():
     assert "### moss\n#### 2026-01-01\n- comb the moss: moss [Task 2]" in out
 
 
+@pytest.mark.parametrize("handbook", ["", "rewritten by hand\n"])
+def test_without_a_handbook_nobody_knows_whose_a_statement_is_and_it_goes(handbook):
+    out = withheld("memory_summary.md", SUMMARY, FERN_GONE, handbook=handbook)
+
+    assert "[Task" not in out
+    assert "## User preferences" in out
+    assert withheld("memory_summary.md", SUMMARY, Gone(), handbook=handbook) == SUMMARY
+
+
 def test_a_section_of_the_raw_memories_ends_where_another_truly_begins():
     forged = RAW
     honest = RAW.replace(f"dawn\n## Thread `{MOSS}`", "dawn\n-")
