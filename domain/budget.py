@@ -1,9 +1,10 @@
 """The budget: what of a memory a session is given when not all of it fits.
 
-Whole lines go, never a part of one, the least valuable first: details of the index, its topics,
-sections nobody knows, tips, notes, wishes, what is known of the user. Within one kind the oldest
-goes first where a line says its day, else the last. So the newest thing that the user asked for is
-among the last to go. What went is counted where it is missing, and the count is in the budget.
+Whole lines go, never a part of one, the least valuable first: lines that only say that one is
+withheld, details of the index, its topics, sections nobody knows, tips, notes, wishes, what is
+known of the user. Within one kind the oldest goes first where a line says its day, else the last.
+So the newest thing that the user asked for is among the last to go. What went is counted where it
+is missing, and the count is in the budget.
 """
 
 import re
@@ -13,12 +14,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .withholding import WITHHELD
+
 PROFILE, PREFERENCES = "## User Profile", "## User preferences"
 TIPS, INDEX = "## General Tips", "## What's in Memory"
 KNOWN = (PROFILE, PREFERENCES, TIPS, INDEX)
 NOTES = "## Notes somebody asked to keep, newest first"
 
-_DETAIL, _TOPIC, _OTHER, _TIP, _NOTE, _WISH, _PROFILE = range(7)
+_WITHHELD, _DETAIL, _TOPIC, _OTHER, _TIP, _NOTE, _WISH, _PROFILE = range(8)
 _OF_SECTION = {INDEX: _TOPIC, TIPS: _TIP, NOTES: _NOTE, PREFERENCES: _WISH, PROFILE: _PROFILE}
 _HEADING = re.compile(r"(#{1,6}) ")
 _DAY = re.compile(r"\((\d{4}-\d\d-\d\d)[,)]")
@@ -124,13 +127,13 @@ def parsed(lines: Sequence[str]) -> tuple[list[Unit], list[int]]:
         elif is_continued(line, units, worth):
             units[-1].lines.append(at)
         else:
-            is_detail = worth == _TOPIC and line[:1].isspace()
+            own = _DETAIL if worth == _TOPIC and line[:1].isspace() else worth
             if found := _DAY.findall(line):
                 day = found[-1]
             units.append(
                 Unit(
                     lines=[at],
-                    worth=_DETAIL if is_detail else worth,
+                    worth=_WITHHELD if line == WITHHELD else own,
                     day=day if worth in (_WISH, _NOTE) else "",
                     headings=tuple(each for _, each in above),
                     is_statement=line.lstrip().startswith(("- ", "* ")),

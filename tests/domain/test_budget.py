@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.domain.budget import NOTES, fit, pieces
+from threadbook.domain.withholding import WITHHELD
 
 MAX = 10_000
 OMITTED = re.compile(r"\((\d+) lines? with (\d+) statements? left out for length: .*\)$")
@@ -94,6 +95,15 @@ def test_of_two_wishes_of_a_day_the_later_line_goes_first_and_prose_is_no_statem
     for bytes_max in range(size(without) - 1, 150, -1):
         out = fit(without, [], bytes_max=bytes_max)
         assert "- one" in out.text or "- two" not in out.text
+
+
+def test_a_line_that_only_says_that_one_is_withheld_makes_room_first():
+    text = summary(wishes=[WITHHELD] * 20, index=["- topic", "  - detail"])
+
+    out = fit(text, [], bytes_max=size(text) - 1)
+
+    assert 0 < out.text.count(WITHHELD) < 20
+    assert "detail" in out.text
 
 
 def test_a_heading_goes_with_the_last_line_below_it_and_the_four_stay():
