@@ -23,7 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "threads": ("threads", "Every session, and where it stands."),
     "context": ("context", "What a session that starts here is given of the memory."),
     "note": ("note", "Have something remembered for the sessions that come."),
-    "list": ("list", "What the memory of a project holds."),
+    "list": ("listing", "What the memory of a project holds."),
     "read": ("read", "A file of a project's memory."),
     "search": ("search", "What a project's memory says about something."),
     "mcp": ("mcp", "Serve a project's memory to an agent, on standard input and output."),

@@ -1,5 +1,6 @@
 """What each command answers, to people and to programs, and with which exit code."""
 
+import builtins
 import json
 
 import pytest
@@ -78,6 +79,12 @@ def test_the_help_of_all_names_each_with_its_line(commands, name):
     assert told.code == 0
     assert name in told.out
     assert COMMANDS[name][1].split(".")[0][:40] in told.out
+
+
+def test_no_commands_module_hides_a_builtin():
+    modules = {module for module, _ in COMMANDS.values()}
+
+    assert not modules & set(dir(builtins))
 
 
 def test_version(commands):

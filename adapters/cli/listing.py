@@ -1,4 +1,6 @@
-"""`threadbook list`: what the memory of a project holds."""
+"""`threadbook list`: what the memory of a project holds.
+
+Not named as its command is: a module of that name would hide the builtin in the package."""
 
 from pathlib import Path
 
