@@ -1,8 +1,8 @@
 """Memory that a session read with our own tools, taken out of its transcript again.
 
-What is fenced is known by its fence (`harness.py`). What the tools give is not fenced, so that it is
-known by who was asked: our MCP server, or our command in a shell. Read back as the session's own
-it would confirm itself, and what was forgotten meanwhile would come back.
+What is fenced is known by its fence (`harness.py`). What the tools give is not fenced, so that it
+is known by who was asked: our MCP server, or our command in a shell. Read back as the session's
+own it would confirm itself, and what was forgotten meanwhile would come back.
 """
 
 import re

@@ -51,7 +51,8 @@ def codex(context, typed):
         ("threadbook read MEMORY.md", "cd x && threadbook --json search h")
     ):
         yield from asked(f"s{n}", "exec_command", json.dumps({"cmd": command}), READ)
-    yield from asked("s9", "exec_command", json.dumps({"cmd": "threadbook context"}), context)
+    yield from asked("s8", "exec_command", json.dumps({"cmd": "threadbook context"}), context)
+    yield from asked("s9", "exec_command", json.dumps({"cmd": "cat hook.log"}), context)
     yield said("assistant", reply("Done."))
 
 
@@ -81,7 +82,8 @@ def claude(context, typed):
 
 
 def write(home, agent, typed=ASKED):
-    context = home.memory.context(FERN, session=ECHO).text
+    session = ECHO if agent is codex else CLAUDE_ECHO
+    context = home.memory.context(FERN, session=session).text
     assert TAUGHT in context
     stamp = rfc(NOON - 7 * HOUR_S)
     records = [{"timestamp": stamp, **each} for each in agent(context, typed)]
@@ -147,7 +149,7 @@ def test_a_command_that_only_names_us_keeps_its_output(tmp_path):
     home.write(A)
     home.run()
     path = write(home, codex)
-    text = path.read_text().replace("threadbook read MEMORY.md", "pip install threadbook")
+    text = path.read_text().replace("threadbook read MEMORY.md", "pip install threadbook && cat x")
     path.write_text(text)
 
     found = [each for each in items(path, now_ms=int(NOON * 1000)) if hasattr(each, "exit_code")]
