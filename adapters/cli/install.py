@@ -20,6 +20,8 @@ DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Say what would be done, and change nothing."
 )
 AGENT = click.argument("agents", metavar="[codex|claude]", nargs=-1, type=click.Choice(AGENTS))
+# Loading what speaks to a database server takes longer than a hook gives itself.
+SERVER_IS_SLOWER = ("--within", "1000")
 DONE = {
     "created": "made",
     "changed": "changed",
@@ -52,8 +54,11 @@ def command(context: Context, agents: tuple[str, ...], dry_run: bool) -> None:
     from ..memory import home_of
     from ..settings import load
 
-    load(context.config)  # Settings that cannot be read would fail every hook, out of sight.
-    entries = Entries((*program(), *carried(context)))
+    settings = load(context.config)  # What cannot be read would fail every hook, out of sight.
+    entries = Entries(
+        program=(*program(), *carried(context)),
+        behind_hooks=SERVER_IS_SLOWER if settings.database else (),
+    )
     chosen = install.places(agents)
     reports = install.install(chosen, entries, home=home_of(context.home), dry_run=dry_run)
     show(context, reports, dry_run=dry_run, nothing=NOBODY)

@@ -22,9 +22,10 @@ TIMEOUT_S = {"session-start": 5, "session-end": 3}
 
 
 class Entries(Struct, frozen=True):
-    """How the program is started: its words, up to the command."""
+    """How the program is started: its words up to the command, and what hooks have behind it."""
 
     program: tuple[str, ...]
+    behind_hooks: tuple[str, ...] = ()
 
     def hook(self, event: str, *more: str) -> str:
         return shlex.join([*self.program, "hook", event, *more])
@@ -88,7 +89,7 @@ def add_hooks(
     for event, name in HOOKS.items():
         said = json_text.parsed(draft.text)
         is_start = event == "session-start"
-        wanted = entries.hook(event, *(more_words if is_start else ()))
+        wanted = entries.hook(event, *(more_words if is_start else ()), *entries.behind_hooks)
         if found := ours_in(said, event):
             for path in found:
                 command = at(said, path)["command"]

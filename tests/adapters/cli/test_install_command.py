@@ -166,6 +166,16 @@ def test_settings_that_every_hook_would_stumble_over_are_refused(user):
     assert user.files() == {}
 
 
+def test_hooks_of_a_shared_memory_get_the_time_that_a_server_takes(user):
+    (user.folder / "settings.toml").write_text('database = "postgresql://ann@nowhere/team"\n')
+
+    user.threadbook("install", "--config", "settings.toml")
+
+    for agent in ("codex", "claude"):
+        for event in ("SessionStart", "SessionEnd"):
+            assert shlex.split(user.hook(event, agent))[-2:] == ["--within", "1000"]
+
+
 def test_the_agents_variables_are_followed_and_their_usual_folders_left(user, tmp_path):
     for name in ("x", "y"):
         (tmp_path / name).mkdir()
