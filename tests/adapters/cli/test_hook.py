@@ -20,9 +20,9 @@ from threadbook.adapters.hook_log import LINE_MAX, SIZE_MAX, note
 from threadbook.adapters.workers import Workers
 from threadbook.domain.events import MemoryShown
 
-from tests.adapters.cli.commands import A, Answer
+from tests.adapters.cli.commands import A, Answer, Commands
 from tests.adapters.cli.test_startup import HEAVY, SCRIPT
-from tests.application.homes import FERN, MOSS, ROOT, Session
+from tests.application.homes import FERN, MOSS, ROOT, Home, Session
 
 PATIENT = ("--within", "20000")  # A busy machine is no failure.
 BOTH = pytest.mark.parametrize("event", ["session-start", "session-end"])
@@ -132,6 +132,18 @@ def test_an_agent_is_not_given_more_than_it_takes(commands, room):
         assert room * 0.9 < len(text.encode()) <= room
         assert "left out" in text
         assert text[-100:] == whole[-100:]
+
+
+def test_a_memory_that_machines_share_is_given_too(tmp_path, dsn, monkeypatch, capsys):
+    monkeypatch.setenv("THREADBOOK_DATABASE", dsn)
+    home = Home(tmp_path)
+    home.write(A)
+    home.run()
+
+    text = given(told(Commands(home, monkeypatch, capsys), "session-start", started(home)))
+    home.memory.close()
+
+    assert "make check" in text
 
 
 def test_a_person_is_told_when_trouble_stays(commands):
