@@ -17,8 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..domain.events import thread_stream
-from ..projections.folder import RAW_MEMORIES, SUMMARIES
-from ..projections.workspace_diff import WORKSPACE_DIFF
+from ..projections.folder import RAW_MEMORIES, SUMMARIES, WORKSPACE_DIFF
 from .forget import StillInTheFolder, erase, every_root, follow, refs_in, streams_of
 from .ports import Left
 from .reports import ForgetReport

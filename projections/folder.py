@@ -18,6 +18,7 @@ from typing import Protocol
 
 RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"
+WORKSPACE_DIFF = "phase2_workspace_diff.md"  # Made for a consolidator, and no memory.
 
 _SLUG_CHARS_MAX = 60
 _BASE_62 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -17,7 +17,6 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-WORKSPACE_DIFF = "phase2_workspace_diff.md"
 DIFF_BYTES_MAX = 4 * 1024 * 1024
 
 _NOTICE = (

@@ -19,10 +19,9 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...projections.folder import SUMMARIES, digest, is_content, is_input
-from ...projections.workspace_diff import WORKSPACE_DIFF, Change
+from ...projections.folder import SUMMARIES, WORKSPACE_DIFF, digest, is_content, is_input
 from .tree import (
     FOLDER,
     NAME_BYTES_MAX,
@@ -37,6 +36,9 @@ from .tree import (
     step,
 )
 
+if TYPE_CHECKING:
+    from ...projections.workspace_diff import Change
+
 _TEMPORARY = ".git.tmp-"  # Named as nobody's content, so that no reader takes one for memory.
 _POLL_S = 0.05
 
@@ -48,7 +50,7 @@ class Baseline(Protocol):
 
     def heal(self, root: Path) -> None: ...
     def reset(self, root: Path, *, at: int) -> None: ...
-    def changes(self, root: Path) -> list[Change]: ...
+    def changes(self, root: Path) -> "list[Change]": ...
 
 
 class Found(NamedTuple):
@@ -334,7 +336,7 @@ class Workspace:
         """Whether there seems to be one; whether it is sound is only known to `diff`."""
         return (self.path / ".git" / "HEAD").is_file()
 
-    def diff(self) -> list[Change]:
+    def diff(self) -> "list[Change]":
         """What changed since the baseline. An earlier page of changes is removed, not compared."""
         self.remove_diff()
         with advised(self.path):

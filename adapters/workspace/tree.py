@@ -17,8 +17,7 @@ from pathlib import Path
 from ...application.reading import InvalidPath, NotFile, NotFound, NotText, TooBig, Unreadable
 from ...application.surroundings import FolderUnusable, Kind
 from ...domain.scope import folder_name
-from ...projections.folder import is_content
-from ...projections.workspace_diff import WORKSPACE_DIFF
+from ...projections.folder import WORKSPACE_DIFF, is_content
 
 TEXT_BYTES_MAX = 1024 * 1024
 NAME_BYTES_MAX = 255
