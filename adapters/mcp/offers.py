@@ -70,6 +70,7 @@ PAGE = {
     "truncated": {"type": "boolean", "description": "Whether there is more."},
 }
 MATCH_MODE: Schema = {
+    "type": "object",
     "description": "any: a line with at least one of the queries. all_on_same_line: with all of"
     " them. all_within_lines: the fewest lines in a row, at most line_count, with all of them.",
     "oneOf": [
