@@ -58,14 +58,15 @@ def count(
 ) -> None:
     version = around.policy.memory_version
     session = state.as_stored(session)
-    named = [thread_id for thread_id in dict.fromkeys(ids) if is_text(thread_id)]
+    named = dict.fromkeys(state.as_stored(thread_id) for thread_id in ids if is_text(thread_id))
     if not named:
         return
     record_left(around)
     with around.store.writing(actor=actor) as tx:
-        reach = in_reach(tx, version, session, named)
-        for thread_id in named:
-            why = why_not(tx, version, thread_id, session=session)
+        out = {each: why_not(tx, version, each, session=session) for each in named}
+        live = [thread_id for thread_id, why in out.items() if why is None]
+        reach = in_reach(tx, version, session, live)
+        for thread_id, why in out.items():
             if why is None and thread_id not in reach:
                 why = "not_in_reach"
             if why is None and not use(

@@ -156,6 +156,13 @@ def test_each_id_that_does_not_count_is_told_with_its_reason(learned):
     assert learned.position == before
 
 
+def test_ids_alone_count_by_the_same_rule_however_they_are_written(learned):
+    show(learned.memory._around, [A.id], CITING)
+
+    assert learned.memory.cited([A.id.upper(), A.id, B.id], CITING, 1) == 1
+    assert learned.memory.cited([A.id], CITING.upper(), 1) == 0
+
+
 def test_a_session_of_the_store_does_not_count_its_own_memory(learned):
     shown_context(learned, A.id)
 
