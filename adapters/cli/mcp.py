@@ -57,7 +57,7 @@ def desk_of(context: Context, cwd: str, *, session: str | None) -> "Desk":
 
     return Desk(
         opened=opened,
-        why_off=lambda: why_off(context.config, cwd),
+        refuse_where_off=lambda: refuse_where_off(context.config, cwd),
         ranked=RankedSearch(Ranking),
         complain=complain,
         cwd=cwd,
@@ -75,19 +75,22 @@ def folder_of(cwd: Path | None) -> str:
         return os.sep
 
 
-def why_off(config: Path | None, cwd: str) -> str | None:
-    """Why no memory is to be given to a session in this folder; None where it is."""
+def refuse_where_off(config: Path | None, cwd: str) -> None:
+    from ...application.reading import MemoriesOff
+    from ..actor import is_inside_a_run
+    from ..mcp.desk import OwnRun
     from ..places import look
     from ..settings import load, restriction
 
+    if is_inside_a_run():
+        raise OwnRun
     settings = load(config)
     if not settings.use_memories:
-        return "use_memories is false in the settings"
+        raise MemoriesOff("use_memories is false in the settings")
     if not settings.dedicated_tools:
-        return "dedicated_tools is false in the settings"
+        raise MemoriesOff("dedicated_tools is false in the settings")
     if not restriction(look(cwd).files).use_memories:
-        return "use_memories is false in a .threadbook.toml of this project"
-    return None
+        raise MemoriesOff("use_memories is false in a .threadbook.toml of this project")
 
 
 def session_of_the_agent() -> str | None:

@@ -45,6 +45,17 @@ INSTRUCTIONS = (
 BLIND = " This session's id is not known here, so what you use of it is not counted."
 
 
+class OwnRun(MemoriesOff):
+    """What a run makes must not be made from what runs made before it."""
+
+    code = "own_run"
+
+    def __init__(self) -> None:
+        Refused.__init__(
+            self, "this is at work for a run of Threadbook's own, which reads no memory"
+        )
+
+
 class Answer(Struct, frozen=True, kw_only=True):
     text: str
     structured: dict[str, Any] | None = None
@@ -52,21 +63,22 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 class Desk:
-    """`opened` opens the memory (its argument: make one that is not there), `why_off` says why
-    there is none to be given, and `complain` tells a person what went wrong."""
+    """`opened` opens the memory (its argument: make one that is not there), `refuse_where_off`
+    raises `MemoriesOff` where none is to be given, and `complain` tells a person what went wrong.
+    """
 
     def __init__(
         self,
         *,
         opened: Callable[[bool], AbstractContextManager[Surroundings]],
-        why_off: Callable[[], str | None],
+        refuse_where_off: Callable[[], None],
         ranked: RankedSearch,
         complain: Callable[[str], None],
         cwd: str,
         session: str | None,
     ) -> None:
         self._opened = opened
-        self._why_off = why_off
+        self._refuse_where_off = refuse_where_off
         self._ranked = ranked
         self._complain = complain
         self._cwd = cwd
@@ -122,10 +134,6 @@ class Desk:
         with self._opened(name == "add_ad_hoc_note") as around:
             tools = Tools(around, cwd=self._cwd, session=self._session, actor=ACTOR)
             return answer(self._ranked, tools, asked)
-
-    def _refuse_where_off(self) -> None:
-        if why := self._why_off():
-            raise MemoriesOff(why)
 
 
 QUESTIONS: dict[str, tuple[type[Struct], Callable[[RankedSearch, Tools, Any], Struct]]] = {

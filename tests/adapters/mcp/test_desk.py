@@ -157,6 +157,7 @@ def test_where_no_project_is_nobodys_memory_is_read(home, cwd):
     [
         ({"THREADBOOK_USE_MEMORIES": "false"}, "use_memories is false in the settings"),
         ({"THREADBOOK_DEDICATED_TOOLS": "false"}, "dedicated_tools is false in the settings"),
+        ({"THREADBOOK_INSIDE": "1"}, "a run of Threadbook's own"),
     ],
 )
 def test_memory_that_is_switched_off_is_offered_and_given_to_nobody(home, name, settings, why):
