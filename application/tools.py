@@ -11,6 +11,7 @@ A `Refused` from here is text for a model: it names the argument and says what t
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -293,14 +294,16 @@ class Tools:
         threads: Iterable[str] = (),
     ) -> None:
         """Record that the session was given these texts, of these files and of these threads."""
-        given = [each for path in dict.fromkeys(paths) for each in reading.threads_in(path)]
-        threads = [*given, *threads]
+        given = list(threads)
+        for path in dict.fromkeys(paths):
+            with suppress(Unreadable):  # It went away after it was given.
+                given += reading.threads_in(path)
         shown(
             self.around,
             reading,
             session=self.session,
             via=via,
-            thread_ids=threads,
+            thread_ids=given,
             tokens=sum(map(tokens_of, contents)),
             actor=self.actor,
         )
