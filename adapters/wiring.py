@@ -289,4 +289,8 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
         "human_messages": [redact(text) for text in read.human_messages],
         "unfinished_tail": read.unfinished_tail,
         "polluting": list(outside_text(read.polluting)),
+        "citations": [
+            {"turn": each.turn, "ids": list(each.ids), "stood_before": list(each.stood_before)}
+            for each in read.citations
+        ],
     }

@@ -37,6 +37,8 @@ def rollout(context: Context, file: Path) -> None:
             say("  the last line is still being written")
         if told["polluting"]:
             say(f"  touched by outside text: {', '.join(told['polluting'])}")
+        for each in told["citations"]:
+            say(f"  turn {each['turn']} cites {', '.join(each['ids'])}")
 
     context.show(told, lines)
 

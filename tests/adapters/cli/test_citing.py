@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from tests.adapters.cli.commands import A, B
+from tests.adapters.rollouts.support import message, meta, written
 from tests.application.homes import show
 from tests.domain.test_citation import EXPECTED, REPLIES
 
@@ -47,6 +48,23 @@ def test_inspect_citations_takes_any_bytes(commands, given):
     assert told.code == 0
     assert json.loads(told.out)["visible"] == "\ufffd\x00\x1b[2J\r\n\ufffd\ufffd\ufffd "
     assert "\x1b" not in told.out
+
+
+def test_inspect_rollout_tells_what_a_session_cites(commands, tmp_path):
+    said = REPLY.format(f"{A.id}\n{B.id}")
+    path = written(
+        tmp_path,
+        meta(),
+        message(A.id, role="developer"),
+        message("x"),
+        message(said, role="assistant"),
+    )
+
+    told = commands.bare("inspect", "rollout", path, "--json")
+    people = commands.bare("inspect", "rollout", path)
+
+    assert told.json["citations"] == [{"turn": 1, "ids": [A.id, B.id], "stood_before": [A.id]}]
+    assert f"turn 1 cites {A.id}, {B.id}" in people.out
 
 
 def test_cite_prints_the_visible_reply_and_counts(commands, given):
