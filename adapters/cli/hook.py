@@ -6,6 +6,7 @@ itself. What is said to a session is said whole or not at all.
 """
 
 import fcntl
+import gc
 import json
 import os
 import select
@@ -61,6 +62,7 @@ def command(context: Context, event: str, room: int, within: int) -> None:
     from ..deadline import Deadline
     from ..hook_log import note
 
+    gc.disable()  # It ends before there is anything worth collecting.
     if is_inside_a_run():
         return  # A model's command may be an agent that has our hooks.
     home: Path | None = None
