@@ -78,12 +78,11 @@ def _citations(
     turns.end()
     if not turns.replies or header.kind in ("subagent", "internal"):
         return ()
-    ids = citing.sought(turns.replies)
-    holding = tuple(each.encode() for cited in ids for each in (cited, cited.upper()))
+    sought = citing.Sought(turns.replies)
     given = codex.given if header.tool == "codex" else claude.given
-    with Lines(path, line_limit=line_limit, holding=holding) as lines:
-        at = citing.given_at(lines, given, ids, last=turns.replies[-1].line)
-    return tuple(citing.told(turns.replies, at))
+    with Lines(path, line_limit=line_limit, holding=sought.holding) as lines:
+        found = sought.read(lines, given)
+    return tuple(citing.told(turns.replies, found))
 
 
 def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Iterator[AnyItem]:

@@ -9,7 +9,7 @@ Whether a cited id stood in the transcript before is looked up in a second readi
 transcript that cites: it decodes no line but those that hold such an id.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -82,27 +82,34 @@ class Turns:
         self._is_concluded, self._concluding, self._perhaps = False, None, None
 
 
-def sought(replies: Iterable[Reply]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cited for reply in replies for cited in reply.ids))[:SOUGHT_MAX]
+class Sought:
+    """Where the session was given ids, found in a reading of the lines that hold one of them."""
+
+    def __init__(self, replies: Sequence[Reply]) -> None:
+        ids = dict.fromkeys(cited for reply in replies for cited in reply.ids)
+        self.missing = set(list(ids)[:SOUGHT_MAX])
+        self.holding = {each for cited in self.missing for each in written(cited)}
+        self.found: dict[str, int] = {}
+        self._last = replies[-1].line
+
+    def read(self, records: Iterable[Found], given: Given) -> dict[str, int]:
+        """Id -> the first line that gave it, of those before the last reply."""
+        for record in records:
+            if record.line >= self._last:
+                break
+            for value in given(record.value):
+                text = (value if isinstance(value, str) else compact_json(value)).lower()
+                for cited in [each for each in self.missing if each in text]:
+                    self.found[cited] = record.line
+                    self.missing.remove(cited)
+                    self.holding.difference_update(written(cited))
+            if not self.missing:
+                break
+        return self.found
 
 
-def given_at(
-    records: Iterable[Found], given: Given, ids: Iterable[str], *, last: int
-) -> dict[str, int]:
-    """Id -> the first line in whose text the session was given it, of those before `last`."""
-    missing = set(ids)
-    found: dict[str, int] = {}
-    for record in records:
-        if record.line >= last:
-            break
-        for value in given(record.value):
-            text = (value if isinstance(value, str) else compact_json(value)).lower()
-            for cited in [each for each in missing if each in text]:
-                found[cited] = record.line
-                missing.remove(cited)
-        if not missing:
-            break
-    return found
+def written(cited: str) -> tuple[bytes, bytes]:
+    return cited.encode(), cited.upper().encode()
 
 
 def told(replies: Iterable[Reply], given: dict[str, int]) -> Iterator[CitedReply]:

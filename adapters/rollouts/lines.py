@@ -9,7 +9,7 @@ over the limit is passed over without being held.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
@@ -56,7 +56,7 @@ class Lines:
         *,
         line_limit: int = LINE_LIMIT_BYTES,
         stop_after: int | None = None,
-        holding: tuple[bytes, ...] = (),
+        holding: Collection[bytes] | None = None,
     ) -> None:
         self.path = path
         self.bad_lines: list[BadLine] = []
@@ -67,7 +67,8 @@ class Lines:
         self.resume_offset = 0
         self._limit = line_limit
         self.stop_after = stop_after
-        self._holding = holding  # Lines without any of these are passed over undecoded.
+        # Lines without any of these are passed over undecoded. The caller may take some out.
+        self._holding = holding
         self._file, self.mtime_ms = _open(path)
         self._pieces = _pieces(path, self._file)
 
@@ -117,7 +118,7 @@ class Lines:
         self, line: bytes | bytearray, number: int, offset: int, *, ended: bool
     ) -> Iterator[Found]:
         """The objects of one line. `ended` is whether its LF was there."""
-        if self._holding and not any(each in line for each in self._holding):
+        if self._holding is not None and not any(each in line for each in self._holding):
             return
         try:
             whole = msgspec.json.decode(line)
