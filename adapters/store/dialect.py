@@ -26,7 +26,7 @@ CREATE TABLE events (
 ) STRICT
 """,
     # A rowid table with an explicit id: balancing a WITHOUT ROWID tree leaves copies in page gaps.
-    # Indexes never cover the text, and the MAC goes with it.
+    # Indexes never cover the text, and the MAC goes with it. Erased ones have no owner.
     """
 CREATE TABLE bodies (
     id    INTEGER PRIMARY KEY,

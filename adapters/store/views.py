@@ -108,7 +108,9 @@ class LogView:
         """Ref, owner and words of every text that is not erased, in the order of their refs."""
         after = ""
         while page := self._log.execute(
-            f"SELECT ref, owner FROM bodies WHERE ref > ? ORDER BY ref LIMIT {PAGE}", (after,)
+            "SELECT ref, owner FROM bodies WHERE ref > ? AND owner <> '' ORDER BY ref"
+            f" LIMIT {PAGE}",
+            (after,),
         ).fetchall():
             for ref, owner in page:
                 text = self._bodies.get(self._log, ref)
