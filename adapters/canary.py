@@ -5,29 +5,24 @@ What breaks on the way is named, so that "nothing is remembered" has a first pla
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..application.doctor import Finding
 from ..application.ports import Failure
 from ..domain.refusals import Refused
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .memory import Memory
+Opened = Callable[[Path], AbstractContextManager[Any]]  # What `Memory.open` gives.
 
 ENDED_BEFORE_S = 12 * 3600
 THREAD_ID = "00000000-0000-4000-8000-00000000cafe"
 WORD = "canary-perch"
 
 
-def round_trip(
-    folder: Path, opened: "Callable[[Path], AbstractContextManager[Memory]]", *, now: float
-) -> Iterator[Finding]:
+def round_trip(folder: Path, opened: Opened, *, now: float) -> Iterator[Finding]:
     """`opened` gives a memory in a home; `folder` is an empty one that nobody else uses."""
     project = folder / "project"
     project.mkdir()

@@ -1,8 +1,9 @@
 """Erased texts leave no copy in the file, whatever else was stored, erased and kept before.
 
-SQLite moves rows to other pages when rows beside them are deleted, and leaves copies of them in the
-gaps of pages, also with secure_delete. These are histories in which a store that deletes the rows of
-erased texts leaves one (ten of 70 that were drawn), here with the store's own tables and pragmas.
+SQLite moves rows to other pages when rows beside them are deleted, and leaves copies of them in
+the gaps of pages, also with secure_delete. These are histories in which a store that deletes the
+rows of erased texts leaves one (ten of 70 that were drawn), with the store's own tables and
+pragmas.
 """
 
 import random
