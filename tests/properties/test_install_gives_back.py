@@ -2,8 +2,8 @@
 
 Texts are drawn as people's files are: any JSON or TOML, any layout, with comments where there may
 be some, hooks and servers of others among them. Where a text cannot be added to, it is refused
-and nothing changes. Reach was counted: of 400 JSON texts 400 were installed into, of 400 TOML
-texts at least nine in ten.
+and nothing changes. Reach was counted: all of 300 JSON texts and 399 of 400 TOML texts were
+installed into, one was refused; of 300 edits in between nine in ten left TOML.
 """
 
 import json
