@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..application.certificate import Certificate
     from ..application.context import Context
     from ..application.doctor import Finding
+    from ..application.importing import ImportReport
     from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
     from ..application.ranked import RankedAnswer, RankedSearch
@@ -542,13 +543,65 @@ class Memory:
 
     # Out, and the record itself.
 
-    def export(self, folder: Path | str, *, at: int | float | None = None) -> dict[str, Path]:
-        """Write every memory root, as it is or was, under a new or empty folder; scope -> path."""
-        from .export import export
+    def export(
+        self,
+        folder: Path | str,
+        *,
+        at: int | float | None = None,
+        scope: str | None = None,
+        merge: bool = False,
+    ) -> dict[str, Path]:
+        """Write every memory root, or that of a scope, as it is or was, under a new or empty
+        folder; scope -> path. `merge` joins all of them into one folder of Codex's layout, where
+        each project's memory is read in every other: ask before."""
+        from .export import export, export_merged
 
         self._refuse_sealed()
         with self._view(at) as (view, _):
-            return export(view, self._around.policy, expanded(folder))
+            if merge:
+                from .offline import OfflineConsolidator
+
+                offline = OfflineConsolidator()
+                policy = self._around.policy
+                return export_merged(view, policy, expanded(folder), consolidator=offline)
+            return export(view, self._around.policy, expanded(folder), scope=scope)
+
+    def exportable(self, *, at: int | float | None = None) -> builtins.list[str]:
+        """The scopes whose memory an export writes."""
+        from .export import exportable
+
+        with self._view(at) as (view, _):
+            return [root.scope for root in exportable(view, self._around.policy)]
+
+    def import_folder(
+        self,
+        folder: Path | str,
+        *,
+        projects: Sequence[str] = (),
+        scope: str | None = None,
+        dry_run: bool = False,
+    ) -> "ImportReport":
+        """Take over what a Codex memories folder, or Claude Code's own memory, holds. Of the
+        latter `projects` names those that are meant; of the former `scope` says whose the notes
+        and the handbook are where it mixes projects. `dry_run` only tells what would be done."""
+        from ..application.importing import CodexFolder, import_claude, import_codex
+        from ..prompts import prompt
+        from .others import WrongOption, found
+
+        self._refuse_sealed()
+        there = found(expanded(folder))
+        words = prompt("external_agent_import")
+        if isinstance(there, CodexFolder):
+            if projects:
+                raise WrongOption("a Codex folder has no projects to choose from; drop --project")
+            return import_codex(
+                self._around, there, instructions=words, scope=scope, dry_run=dry_run
+            )
+        if scope is not None:
+            raise WrongOption("each of Claude Code's projects has its own place; drop --scope")
+        return import_claude(
+            self._around, there, instructions=words, keys=projects, dry_run=dry_run
+        )
 
     def export_log(self, file: Path | str) -> "End":
         """Write every event and every text that is not erased to a new file of JSON lines, from

@@ -29,7 +29,7 @@ from .reading import (
     scope_to_read,
     shown,
 )
-from .roots import Note, notes_of
+from .roots import Note, left_by_hand, notes_of
 from .surroundings import Surroundings
 
 NOTE_DAYS = 30
@@ -128,7 +128,7 @@ def of_reading(
 ) -> Context:
     scope = reading.root.scope
     summary = summary_of(reading)
-    newest = recent(notes_of(view, reading.root), now=around.now())
+    newest = recent(left_by_hand(notes_of(view, reading.root)), now=around.now())
     if not says_something(summary) and not newest:
         empty = nothing(scope, why=f"{scope} has no memory yet", prompt=prompt)
         return replace(empty, scope=scope)

@@ -9,7 +9,16 @@ from collections.abc import Mapping
 from ..domain.events import ArtifactsPublished, RootRendered, consolidation_stream
 from ..projections.folder import digest
 from .ports import View
-from .roots import NOTES, Root, is_artifact, manifest, notes_of, wanted
+from .roots import (
+    NOTES,
+    Root,
+    imports_are_as_rendered,
+    is_artifact,
+    left_by_hand,
+    manifest,
+    notes_of,
+    wanted,
+)
 from .surroundings import Workspace
 
 
@@ -36,8 +45,11 @@ def is_current(view: View, root: Root, workspace: Workspace) -> bool:
     last = manifest(view, root)
     if last is None or not workspace.path.is_dir() or not workspace.has_baseline():
         return False
-    if notes_of(view, root).keys() != {path for path in last if path.startswith(f"{NOTES}/")}:
+    kept = notes_of(view, root)
+    if left_by_hand(kept).keys() != {path for path in last if path.startswith(f"{NOTES}/")}:
         return False  # Left or taken back on another machine, or while somebody held the folder.
+    if not imports_are_as_rendered(kept, last):
+        return False
     if holds_only(last, workspace):
         return True
     if workspace.in_the_way(last):

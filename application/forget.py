@@ -18,6 +18,7 @@ from ..domain.events import (
     ArtifactsPublished,
     BodiesErased,
     FolderEdited,
+    NoteAdded,
     Phase2InputsSelected,
     RootRendered,
     consolidation_stream,
@@ -28,13 +29,15 @@ from ..domain.refusals import Refused
 from ..projections import jobs
 from ..projections.artifacts import FORGET
 from . import state
+from .importing import Imported, made_from
+from .notes import withdraw
 from .phase2 import publication
 from .ports import Failure, View, Writing
 from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
 from .requests import request
 from .roots import Root, is_artifact, live, manifest, published, texts
-from .surroundings import Surroundings
+from .surroundings import GLOBAL, Surroundings
 
 Witness = Callable[[str, str, str], None]  # Of a ref, the kind of its text, and the text.
 
@@ -70,9 +73,16 @@ def erase(
         if forgotten is not None:
             found = {root: first_selected(tx, root, thread_id) for root in every_root(tx)}
             touched = {root: first for root, first in found.items() if first is not None}
+            handbooks = made_from(tx, thread_id)
+            for root, first in read_handbooks(tx, handbooks).items():
+                touched[root] = min(first, touched.get(root, first))
             refs = [ref for root, first in touched.items() for ref in stored_since(tx, root, first)]
             if witness is not None:
                 testify(tx, thread_id, touched, refs, witness)
+                for each in handbooks:
+                    witness(each.note.body_ref, "note", each.text)
+            for each in handbooks:
+                withdraw(around, tx, each.note, reason="forgotten")
             tx.append(thread_stream(thread_id), forgotten)
             for root in touched:
                 publish_without(around, tx, root, thread_id, now=now)
@@ -161,6 +171,19 @@ def first_selected(view: View, root: Root, thread_id: str) -> int | None:
                 if any(each.thread_id == thread_id for each in selected):
                     return recorded.position
     return None
+
+
+def read_handbooks(view: View, handbooks: Collection[Imported]) -> dict[Root, int]:
+    """The roots that could read these files, and since when."""
+    kept = {each.note.body_ref: each.scope for each in handbooks}
+    since: dict[Root, int] = {}
+    for recorded in view.events(stream=STORE_STREAM) if kept else ():
+        match recorded.event:
+            case NoteAdded(body_ref=ref) if ref in kept:
+                for root in every_root(view):
+                    if root.scope in (GLOBAL, kept[ref]):
+                        since.setdefault(root, recorded.position)
+    return since
 
 
 def stored_since(view: View, root: Root, first: int) -> list[str]:

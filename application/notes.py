@@ -23,7 +23,7 @@ from ..projections import notes
 from .ports import Writing
 from .reading import NotFound, Unreadable
 from .render import render
-from .roots import NOTES, Note, Root, body, manifest, notes_of
+from .roots import NOTES, Note, Root, body, left_by_hand, manifest, notes_of
 from .surroundings import FolderUnusable, Surroundings, Workspace
 
 BYTES_MAX = 16 * 1024
@@ -118,7 +118,7 @@ def add_note(
     root = Root(memory_version=around.policy.memory_version, scope=scope)
     tree = around.tree(root.memory_version, scope)
     with around.store.writing(actor=actor) as tx:
-        kept = notes_of(tx, root)
+        kept = left_by_hand(notes_of(tx, root))
         for path, note in kept.items():
             if note.text.strip() == text.strip():
                 return NoteReceipt(scope=scope, path=path, added=False, secrets_hidden=hidden)
@@ -186,7 +186,7 @@ def remove_note(around: Surroundings, scope: str, path: str, *, reason: str, act
 
 def take_back(around: Surroundings, root: Root, path: str, *, reason: str, actor: str) -> None:
     with around.store.writing(actor=actor) as tx:
-        note = notes_of(tx, root).get(path)
+        note = left_by_hand(notes_of(tx, root)).get(path)
         if note is None:
             raise NoSuchNote(path, root.scope)
         withdraw(around, tx, note, reason=reason)
@@ -204,7 +204,7 @@ def adopt(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str
         return 0
     count = 0
     with around.store.reading() as view:
-        kept = notes_of(view, root)
+        kept = left_by_hand(notes_of(view, root))
         rendered = manifest(view, root) or {}
     for path in (f"{NOTES}/{name}" for name in found if name.endswith(".md")):
         try:

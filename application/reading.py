@@ -34,7 +34,7 @@ from ..projections.folder import SUMMARIES
 from . import state
 from .places import scope_of
 from .ports import Busy, View
-from .roots import Root, gone, notes_of, wanted
+from .roots import Root, gone, imports_are_as_rendered, manifest, notes_of, wanted
 from .surroundings import GLOBAL, Files, Kind, Seen, Surroundings
 
 LOCK_WAIT_S = 0.05
@@ -232,7 +232,10 @@ def open_reading(around: Surroundings, view: View, scope: str) -> Reading:
     is_there = tree.kind("") is not None
     if rendered_at is None or not is_there or not is_as_rendered(view, root, rendered_at):
         return reading_of_log(view, root)
-    if any(tree.kind(path) is None for path in notes_of(view, root)):
+    kept = notes_of(view, root)
+    if not imports_are_as_rendered(kept, manifest(view, root) or {}) or any(
+        tree.kind(path) is None for path in kept
+    ):
         return reading_of_log(view, root)  # Whoever holds the folder will write it.
     return reading_of(view, root, tree, rendered_at)
 

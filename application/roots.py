@@ -16,6 +16,9 @@ from .ports import PhaseTwoOutput, View
 from .surroundings import GLOBAL, Policy
 
 NOTES = "extensions/ad_hoc/notes"
+IMPORTS = "extensions/external_agent_import"
+RESOURCES = f"{IMPORTS}/resources"
+SCOPE_FILE = "scope.json"
 ENOUGH = 4  # Times the limit: from so many recent outputs on, the walk by rank is the quick one.
 
 
@@ -156,9 +159,26 @@ class Note(Struct, frozen=True, kw_only=True):
     at: int
 
 
+class ScopeFile(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is said beside imported files: where their project lies, what folder they came from, and
+    which sessions they were made from, if any."""
+
+    cwd: str | None = None
+    source: str = ""
+    threads: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> "ScopeFile":
+        """Empty where somebody has written something else into it."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError:
+            return cls()
+
+
 def notes_of(view: View, root: Root) -> dict[str, Note]:
-    """Path -> note, oldest first. Codex's single folder has those of every project; where two have
-    one name, the later is told apart by its ref."""
+    """Path -> note, oldest first, imported files among them. Codex's single folder has those of
+    every project; where two have one name, the later is told apart by its ref."""
     asked = notes.EVERYWHERE if root.scope == GLOBAL else notes.OF_SCOPE
     found: dict[str, Note] = {}
     for row in view.find(notes, asked, scope=root.scope):
@@ -166,9 +186,49 @@ def notes_of(view: View, root: Root) -> dict[str, Note]:
         if kept is not None:
             path, text = split(kept)
             if path in found:
+                if is_imported(path) and found[path].text == text:
+                    continue  # How to read such files is said once.
                 path = f"{path.removesuffix('.md')}-{row.body_ref[:8]}.md"
             found[path] = Note(body_ref=row.body_ref, text=text, at=row.at)
-    return found
+    return without_withheld(view, root, found)
+
+
+def left_by_hand(found: Mapping[str, Note]) -> dict[str, Note]:
+    """Those that somebody asked to remember: the others are another program's files."""
+    return {path: note for path, note in found.items() if not is_imported(path)}
+
+
+def without_withheld(view: View, root: Root, found: dict[str, Note]) -> dict[str, Note]:
+    """Without the handbooks that were made from a session whose words may not be read any more:
+    nobody can tell which of their statements are whose."""
+    out = []
+    for path, note in found.items():
+        if path.startswith(f"{RESOURCES}/") and path.endswith(f"/{SCOPE_FILE}"):
+            made_from = ScopeFile.read(note.text).threads
+            if made_from and not may_stand(view, root, made_from):
+                out.append(path.removesuffix(SCOPE_FILE))
+    return {path: note for path, note in found.items() if not path.startswith(tuple(out))}
+
+
+def may_stand(view: View, root: Root, thread_ids: Iterable[str]) -> bool:
+    """Whether the words of all of these sessions may be read in this root."""
+    for thread_id in thread_ids:
+        rows = view.rows(threads, (thread_id,))
+        if not rows or rows[0].forgotten or rows[0].mode != "enabled":
+            return False
+        if root.scope not in (GLOBAL, rows[0].scope):
+            return False
+    return True
+
+
+def is_imported(path: str) -> bool:
+    return path.startswith(f"{IMPORTS}/")
+
+
+def imports_are_as_rendered(found: Mapping[str, Note], last: Mapping[str, str]) -> bool:
+    """Whether the last render wrote the imported files as they are now: they come by it alone."""
+    now = {path: digest(each.text.encode()) for path, each in found.items() if is_imported(path)}
+    return now == {path: known for path, known in last.items() if is_imported(path)}
 
 
 def texts_of_inputs(view: View, root: Root) -> dict[str, str]:

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "forget": ("forget", "Forget a session for good, its words included."),
     "reset": ("reset", "Empty what was learned; sessions and notes stay."),
     "export": ("export", "Write the memory folders somewhere else."),
-    "import": ("import_", "Fill a new home with a log that was exported."),
+    "import": ("import_", "Take over what Codex or Claude Code remembered, or an exported log."),
     "verify": ("verify", "Check that no event was changed, removed or swapped."),
     "replay": ("replay", "Rebuild everything from the events, now or as of a position."),
     "inspect": ("inspect", "Look at one session file, or one reply, as Threadbook reads it."),

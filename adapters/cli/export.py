@@ -14,15 +14,31 @@ LOG = ".jsonl"
 @options
 @click.argument("folder", metavar="DIR|FILE.jsonl", type=click.Path(path_type=Path))
 @click.option("--at", type=Place(), help="As they were at this position or time.")
-def command(context: Context, folder: Path, at: int | float | None) -> None:
+@click.option("--scope", metavar="SCOPE", help="Only this one, as `threadbook status` names it.")
+@click.option("--merge", is_flag=True, help="Join all of them into one folder, as Codex has it.")
+@click.option("--yes", is_flag=True, help="Do not ask before joining; needed without a terminal.")
+def command(
+    context: Context,
+    folder: Path,
+    at: int | float | None,
+    scope: str | None,
+    merge: bool,
+    yes: bool,
+) -> None:
     """Write the memory folders to DIR, one folder a project; the only one becomes DIR itself.
 
-    DIR must be new or empty. What was erased since is left out. A name that ends in .jsonl is a
-    new file for the whole log, every event and every word, which `threadbook import` reads.
+    DIR must be new or empty. What was erased since is left out, and so is what nobody may read any
+    more. With --merge a reader of DIR sees every project's memory in each: a real Codex can be
+    pointed at it. A name that ends in .jsonl is a new file for the whole log, every event and
+    every word, which `threadbook import` reads.
     """
+    if merge and scope is not None:
+        raise click.UsageError("--merge joins every scope; drop --scope, or --merge")
+    if yes and not merge:
+        raise click.UsageError("--yes answers --merge; drop it")
     if folder.suffix == LOG:
-        if at is not None:
-            raise click.UsageError("a log is exported whole; leave out --at")
+        if at is not None or scope is not None or merge:
+            raise click.UsageError("a log is exported whole; leave out --at, --scope and --merge")
         with context.open() as memory:
             end = memory.export_log(folder)
         context.show(
@@ -31,7 +47,12 @@ def command(context: Context, folder: Path, at: int | float | None) -> None:
         )
         return
     with context.open() as memory:
-        written = memory.export(folder, at=at)
+        if merge and len(scopes := memory.exportable(at=at)) > 1:
+            from .confirm import agreed_or_refused
+
+            question = f"Join {', '.join(scopes)} into one folder, each readable beside the others?"
+            agreed_or_refused(question, yes=yes)
+        written = memory.export(folder, at=at, scope=scope, merge=merge)
     answer = {"folder": str(folder), "roots": {scope: str(path) for scope, path in written.items()}}
 
     def lines() -> None:

@@ -10,7 +10,7 @@ from threadbook.application.reports import RunReport
 from threadbook.domain.events import MemoryModeSet, ThreadPolluted, ThreadRescoped
 
 from tests.adapters.cli.commands import A, B
-from tests.application.homes import FERN, HOUR_S, ROLLOUTS, Session, content
+from tests.application.homes import FERN, FIXTURES, HOUR_S, ROLLOUTS, Session, content
 
 NEEDED = {  # What each command needs to be asked at all; the files are made by `arguments`.
     "run": ("--sessions", "SESSIONS"),
@@ -37,15 +37,15 @@ NEEDED = {  # What each command needs to be asked at all; the files are made by 
     "hook": ("session-end",),
     "doctor": (),
     "reset": ("--yes",),
-    "import": (),
+    "import": ("CODEX",),
     "context": ("--cwd", FERN),
     "note": ("--cwd", FERN, "the harbour master wants tea"),
 }
 
 # An agent reads their output; what they say and when stands in tests of their own.
 SPEAK_TO_AGENTS = {"hook", "mcp"}
-# One wants a home that is new, the other a reply; both have tests of their own.
-ELSEWHERE = {"import", "cite"}
+# It wants a reply, and has tests of its own.
+ELSEWHERE = {"cite"}
 ANSWER = [name for name in COMMANDS if name not in SPEAK_TO_AGENTS | ELSEWHERE]
 
 
@@ -53,6 +53,7 @@ def arguments(name, home):
     files = {
         "SESSIONS": home.sessions,
         "NEW": home.folder / "exported",
+        "CODEX": FIXTURES / "memory-base-v1",
         "FILE": home.file(A),
     }
     return [name, *(files.get(each, each) for each in NEEDED[name])]
