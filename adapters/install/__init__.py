@@ -189,13 +189,16 @@ class _Plan:
         cut = without(draft.text, draft.ours) if draft.exact else None
         if cut is not None and not as_left:
             assert cut == text, f"{part.path}: cutting ours out does not give the file back"
+        ours = tuple(draft.ours)
+        if cut is None and before is not None and draft.text == text:
+            ours = before.ours  # The file was edited around it since; it may stand there as it was.
         self.lefts.append(
             record.Left(
                 path=str(part.path),
                 existed=existed,
                 left=record.digest(content),
                 original=None if cut is None else record.digest(found.encoded(cut)),
-                ours=tuple(draft.ours),
+                ours=ours,
             )
         )
         if content == found.content:
@@ -246,7 +249,7 @@ class _Plan:
     def _without_ours(
         self, part: Part, found: Found, text: str, before: record.Left | None
     ) -> tuple[str, Done]:
-        if before is not None and before.original is not None:
+        if before is not None and before.ours:
             cut = without(text, before.ours) if _is_as_left(found, before) else None
             if cut is not None and record.digest(found.encoded(cut)) == before.original:
                 return cut, "restored"

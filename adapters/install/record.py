@@ -15,7 +15,8 @@ from .draft import Splice
 
 
 class Left(Struct, kw_only=True):
-    """One file as we left it. `ours` says all that we put in when `original` is known."""
+    """One file as we left it. With `original` known `ours` is all that we put in, and where; else
+    it is what stood there when the file had not been edited yet."""
 
     path: str
     existed: bool

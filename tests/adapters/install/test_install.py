@@ -158,6 +158,17 @@ def test_what_was_edited_since_stays_and_ours_goes(agents):
     assert agents.done(reports)["settings.json"] == "changed"
 
 
+def test_an_agent_that_writes_its_file_between_two_installs_gets_its_bytes_back(agents):
+    agents.write(CLAUDE[1], b'{\n  "n": 1,\n  "mcpServers": {},\n  "z": []\n}\n')
+    agents.install()
+    agents.write(CLAUDE[1], agents.files[CLAUDE[1]].replace(b'"n": 1', b'"n": 2'))
+
+    agents.install()
+    agents.uninstall()
+
+    assert agents.files[CLAUDE[1]] == b'{\n  "n": 2,\n  "mcpServers": {},\n  "z": []\n}\n'
+
+
 def test_a_file_written_anew_by_its_agent_loses_only_ours(agents):
     agents.write(CLAUDE[1], json_texts()["one line"])
     agents.write(CODEX[0], json_texts()["other event"])
