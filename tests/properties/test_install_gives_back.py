@@ -191,3 +191,29 @@ def test_an_edited_toml_file_keeps_every_other_line(content, where):
         assert repr(bare(parsed(".toml", rest))) == repr(meant)
         theirs = [line for line in content.split(b"\n") if line.strip()]
         assert [line for line in theirs if line not in rest] == []
+
+
+@settings(max_examples=60)
+@given(json_files(), st.sampled_from([".claude/settings.json", ".claude.json"]))
+def test_an_edited_json_file_keeps_every_other_byte(content, name):
+    """The person's own member at the front is all that tells the file from what it was."""
+
+    def with_mine(text):
+        at = text.index(b"{") + 1
+        return text[:at] + b'"my own": [1], ' + text[at:]
+
+    with TemporaryDirectory() as folder:
+        agents = Agents(Path(folder) / "user")
+        path = agents.write(name, content)
+        agents.install("claude")
+        path.write_bytes(with_mine(path.read_bytes()))
+
+        agents.uninstall("claude")
+
+        rest = path.read_bytes()
+        theirs = parsed(name, content)
+        event("beside theirs" if theirs else "alone")
+        if theirs:
+            assert rest == with_mine(content)
+        else:
+            assert parsed(name, rest) == {"my own": [1]}
