@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from msgspec import to_builtins
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from . import wiring
@@ -62,7 +63,6 @@ def doctor(
     config: Path | None = None,
 ) -> "list[Finding]":
     """What is wrong with a memory, also one that cannot be opened; nothing in it is changed."""
-    from functools import partial
     from tempfile import TemporaryDirectory
 
     from ..application.doctor import Finding, findings
@@ -88,6 +88,50 @@ def doctor(
         opened = partial(Memory.open, config=config, settings={"database": "", "scope": "project"})
         found += round_trip(Path(place), opened, now=time.time())
     return found
+
+
+def accept_restore(
+    home: Path | str | None = None,
+    *,
+    clock: Callable[[], float] | None = None,
+    config: Path | None = None,
+    settings: Mapping[str, Any] | None = None,
+    confirmed: bool = False,
+    from_cli: bool = False,
+) -> "Restored":
+    """Go on with a log that is older than its head knows, because a backup was put back.
+
+    Nothing that the log once had after it comes back; what was forgotten since is forgotten again.
+    Raises `Failure` for a log that was changed and not only restored.
+    """
+    from ..application import forget, reset
+
+    opened = partial(
+        Memory.open,
+        home,
+        clock=clock,
+        config=config,
+        settings=settings,
+        create=False,
+        from_cli=from_cli,
+    )
+    with opened(check=False) as memory:
+        came_to, position = memory.store.accept_restore(actor=memory._actor(confirmed=confirmed))
+    with opened() as memory:
+        # A folder that was written from what is lost is no rendering of this log.
+        reset.disown(memory._around, after=position)
+        again = forget.again(memory._around)
+        forget.finish(memory._around, actor=memory._actor(confirmed=confirmed))
+    return Restored(came_to=came_to, position=position, forgotten_again=again)
+
+
+class Restored(Struct, frozen=True, kw_only=True):
+    """How far the log had come, where the one that was put back ends, and what had to be forgotten
+    once more."""
+
+    came_to: int
+    position: int
+    forgotten_again: list[str]
 
 
 class Memory:

@@ -142,9 +142,9 @@ def finish(around: Surroundings, *, actor: str, run_id: str | None = None) -> li
     return written
 
 
-def again(around: Surroundings) -> None:
+def again(around: Surroundings) -> list[str]:
     """Forget what was asked for and is not in the log: a kill came before the commit, or the log
-    was restored from before it."""
+    was restored from before it. Which threads those are."""
     with around.store.reading() as view:
         asked = [
             thread_id
@@ -154,6 +154,7 @@ def again(around: Surroundings) -> None:
     for thread_id in asked:
         with suppress(StillInTheFolder):  # `finish` tries again, and tells it.
             forget(around, thread_id, reason="asked_before", actor="pipeline")
+    return asked
 
 
 def every_root(view: View) -> list[Root]:

@@ -154,3 +154,14 @@ def finish(around: Surroundings) -> list[str]:
     if failure:
         raise failure
     return emptied
+
+
+def disown(around: Surroundings, *, after: int) -> None:
+    """Take every folder that was rendered behind a position for one that never was: the log that
+    it was rendered from is another one."""
+    version = around.policy.memory_version
+    for name in around.folders(version):
+        workspace = around.workspace(version, name)
+        if (workspace.rendered_at() or 0) > after:
+            with workspace.lock(holder=around.worker_id):
+                workspace.note_rendered(0)

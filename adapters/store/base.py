@@ -88,11 +88,13 @@ class LogStore(ABC):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        restoring: bool = False,
         wait_s: float | None = None,
     ) -> AbstractContextManager[WritingView]:
         """A transaction with the write lock, on a log that is held against its head.
 
-        Only a migration writes to tables of another schema than this program's.
+        Only a migration writes to tables of another schema than this program's, and only who
+        accepts a restored log to one that its head does not know.
         """
 
     @abstractmethod
@@ -204,6 +206,33 @@ class LogStore(ABC):
         with files_of(self.home / FAILED):
             self._mark(found)
         return found
+
+    def accept_restore(self, *, actor: str) -> tuple[int, int]:
+        """Take a log for the true one although its head knows another: the position that the head
+        had, and the log's own. It is sound in itself, or refused; what it accepts is recorded."""
+        known = self.head()
+        with self._writing(actor=actor, run_id=None, restoring=True) as view:
+            if not self._verified(view._log, None).ok:
+                raise StoreDamaged(
+                    f"{self.name} was changed, not only restored from an earlier day: its rows do"
+                    " not fit one another (`threadbook verify` names them); put back a whole backup"
+                )
+            opened = self._opened(view._log)
+            came_to, position = known.position if known else 0, view.position
+            view.append(
+                STORE_STREAM,
+                StoreOpened(
+                    at=int(self.clock()),
+                    schema=self._schema_of(view._log),
+                    clock=opened.clock if opened else "real",
+                    restored_from=came_to,
+                ),
+            )
+        with files_of(self._head):
+            head.renew(self.home, head.Head(view.position, view.chain))
+        with files_of(self.home / FAILED):
+            (self.home / FAILED).unlink(missing_ok=True)
+        return came_to, position
 
     def replay_verify(self) -> list[Difference]:
         """Fold every table anew from position 0, and name each row that is stored otherwise."""
@@ -489,5 +518,5 @@ def cut(name: str, known: int, found: int) -> StoreDamaged:
     return StoreDamaged(
         f"{name} ends at position {found}, but it had come to {known}: rows are gone, or an older"
         " copy was restored; `threadbook verify` names them: put the newest copy of the whole"
-        " folder back, or move the folder away to begin anew"
+        " folder back, or, if this is the newest, `threadbook doctor --accept-restore`"
     )

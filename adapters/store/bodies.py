@@ -12,7 +12,6 @@ from hashlib import sha256
 from ...projections.fold import Database
 from .errors import StoreDamaged
 
-
 BLANK = "UPDATE bodies SET ref = 'gone:' || id, owner = '', mac = x'', text = ''"
 
 

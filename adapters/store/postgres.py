@@ -212,6 +212,7 @@ class PostgresStore(LogStore):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        restoring: bool = False,
         wait_s: float | None = None,
     ) -> Iterator[WritingView]:
         begin = self._begin
@@ -222,11 +223,13 @@ class PostgresStore(LogStore):
             self._turn.taken(self._wait_s if wait_s is None else wait_s, self.name),
             self._connections.one(begin) as db,
         ):
-            self._refuse_damaged()
-            if not migrating:
+            if not restoring:
+                self._refuse_damaged()
+            if not (migrating or restoring):
                 self._refuse_migrated(db)
             last = LastRow(db)
-            self._hold_against_head(db, last)
+            if not restoring:
+                self._hold_against_head(db, last)
             others_wrote = last.position != self._seen
             view = self._view(db, last, actor, run_id)
             self.sealing.now_ms = int(self.clock() * 1000)

@@ -170,6 +170,7 @@ class SqliteStore(LogStore):
         run_id: str | None,
         append_nothing: bool = False,
         migrating: bool = False,
+        restoring: bool = False,
         wait_s: float | None = None,
     ) -> Iterator[WritingView]:
         with (
@@ -177,13 +178,15 @@ class SqliteStore(LogStore):
             self._turn.taken(self._wait_s if wait_s is None else wait_s, self.name),
             self._connections.one() as db,
         ):
-            self._refuse_damaged()
+            if not restoring:
+                self._refuse_damaged()
             with waiting(db, wait_s, usually_s=self._wait_s):
                 db.execute(dialect.BEGIN_WRITING)
-            if not migrating:
+            if not (migrating or restoring):
                 self._refuse_migrated(db)
             last = LastRow(db)
-            self._hold_against_head(db, last)
+            if not restoring:
+                self._hold_against_head(db, last)
             view = self._view(db, last, actor, run_id)
             yield view
             assert view.pid == os.getpid(), "a child commits nothing that its parent has begun"

@@ -50,3 +50,25 @@ def test_no_home_at_all_says_what_makes_one(commands, tmp_path):
     assert answer.code == 3
     assert "threadbook run" in answer.out
     assert not (tmp_path / "none").exists()
+
+
+def test_a_backup_is_accepted_only_by_somebody_who_says_so(learned):
+    home = learned.home
+    home.memory.close()
+    kept = (home.path / "threadbook.sqlite").read_bytes()
+    wal = (home.path / "threadbook.sqlite-wal").exists()
+    assert learned("note", "--cwd", home.path.parent, "the harbour master wants tea").code == 0
+    for beside in ("-wal", "-shm"):
+        (home.path / f"threadbook.sqlite{beside}").unlink(missing_ok=True)
+    (home.path / "threadbook.sqlite").write_bytes(kept)
+
+    refused = learned("threads")
+    unasked = learned("doctor", "--accept-restore")
+    accepted = learned("doctor", "--accept-restore", "--yes", "--json")
+
+    assert not wal
+    assert (refused.code, "--accept-restore" in refused.line) == (3, True)
+    assert (unasked.code, "say --yes" in unasked.line) == (1, True)
+    assert accepted.code == 0
+    assert accepted.json["came_to"] > accepted.json["position"]
+    assert learned("threads").code == 0

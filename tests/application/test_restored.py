@@ -1,0 +1,141 @@
+"""A backup that was put back is refused until somebody accepts it, and brings nobody back."""
+
+import shutil
+import sqlite3
+
+import pytest
+from threadbook.adapters.memory import accept_restore
+from threadbook.adapters.store import StoreDamaged
+from threadbook.domain.events import StoreOpened
+
+from tests.adapters.stores import dsn_beside, edit
+from tests.application.homes import FERN, Session, content
+from tests.application.planted import PLANTED, Planted, left_in
+
+OTHER = Session(number=2, cwd=FERN, says=("hello", "please never use tabs, always spaces"))
+LATER = Session(number=3, cwd=FERN, says=("hello", "from now on always sing a storkish song"))
+
+
+@pytest.fixture
+def restored(home, tmp_path):
+    """Two sessions, a backup of the database, a forgetting and one session more; and the backup."""
+    home.write(Planted(cwd=FERN), OTHER)
+    home.run()
+    home.backup_at = home.position
+    home.memory.close()
+    copy = sqlite3.connect(tmp_path / "backup.sqlite")
+    with sqlite3.connect(home.path / "threadbook.sqlite") as db:
+        db.backup(copy)
+    copy.close()
+    db.close()
+    home.reopened()
+    home.memory.forget(Planted().id)
+    home.write(LATER)
+    home.later(60).run()
+    home.came_to = home.position
+    home.memory.close()
+    for beside in ("-wal", "-shm"):
+        (home.path / f"threadbook.sqlite{beside}").unlink(missing_ok=True)
+    shutil.copy(tmp_path / "backup.sqlite", home.path / "threadbook.sqlite")
+    return home
+
+
+def accepted(home):
+    told = accept_restore(home.path, clock=lambda: home.now)
+    home.memory = home.another()
+    return told
+
+
+def test_until_somebody_accepts_it_everything_is_refused_with_what_to_do(restored):
+    with pytest.raises(StoreDamaged, match="--accept-restore"):
+        restored.another()
+
+
+def test_what_is_accepted_is_recorded_and_the_log_goes_on(restored):
+    told = accepted(restored)
+
+    assert (told.came_to, told.position) == (restored.came_to, restored.backup_at)
+    opened = restored.events(StoreOpened)[-1]
+    assert (opened.restored_from, opened.clock) == (restored.came_to, "simulated")
+    assert restored.memory.verify().ok
+    assert restored.memory.store.head().position == restored.position
+
+
+def test_what_was_forgotten_since_the_backup_is_forgotten_again(restored):
+    told = accepted(restored)
+
+    assert told.forgotten_again == [Planted().id]
+    assert left_in(restored.path, *PLANTED.values()) == []
+    restored.run()
+    assert left_in(restored.path, *PLANTED.values()) == []
+
+
+def test_the_next_run_learns_again_what_the_backup_did_not_have(restored):
+    folder = content(restored.root())
+    accepted(restored)
+
+    restored.run()
+
+    assert content(restored.root()) == folder
+    assert restored.memory.replay_verify() == []
+
+
+def test_a_log_that_was_changed_is_no_restored_one(restored):
+    db = sqlite3.connect(restored.path / "threadbook.sqlite")
+    db.execute("UPDATE events SET actor = 'human:cli' WHERE position = 3")
+    db.commit()
+    db.close()
+
+    with pytest.raises(StoreDamaged, match="was changed"):
+        accept_restore(restored.path, clock=lambda: restored.now)
+
+    with pytest.raises(StoreDamaged, match="--accept-restore"):
+        restored.another()
+
+
+def test_a_log_that_is_well_may_be_accepted_and_loses_nothing(home):
+    home.write(OTHER)
+    home.run()
+    before = content(home.root())
+    home.memory.close()
+
+    told = accepted(home)
+
+    assert told.position == told.came_to
+    assert home.memory.verify().ok
+    assert content(home.root()) == before
+
+
+def test_a_folder_of_the_days_that_are_lost_is_not_read_for_this_logs(home, tmp_path):
+    home.write(OTHER)
+    home.run()
+    home.memory.close()
+    shutil.copy(home.path / "threadbook.sqlite", tmp_path / "backup.sqlite")
+    home.reopened()
+    home.write(LATER)
+    home.run()
+    home.memory.close()
+    shutil.copy(tmp_path / "backup.sqlite", home.path / "threadbook.sqlite")
+
+    accepted(home)
+
+    assert "storkish" in content(home.root())["MEMORY.md"]
+    assert "storkish" not in home.memory.read("MEMORY.md", cwd=FERN).content
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_a_server_that_was_restored_is_accepted_by_each_of_its_machines(database, home):
+    home.write(OTHER)
+    home.run()
+    kept = home.position
+    home.memory.note("the harbour master wants tea", cwd=home.folder)
+    edit(home.path, f"DELETE FROM events WHERE position > {kept}", "DELETE FROM notes")
+    with pytest.raises(StoreDamaged, match="--accept-restore"):
+        home.another()
+
+    told = accept_restore(
+        home.path, clock=lambda: home.now, settings={"database": dsn_beside(home.path)}
+    )
+
+    assert told.position == kept
+    assert home.another().verify().ok
