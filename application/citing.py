@@ -103,12 +103,12 @@ def found(
     """Count what sessions cite in their transcripts and was not counted when it happened; how many
     uses were new. However often a transcript is read, and however it grew, a turn counts once."""
     count = 0
-    for session, replies in transcripts:
-        with around.store.reading() as view:
-            if not any(uncounted(view, around.policy.memory_version, session, replies)):
-                continue
+    version = around.policy.memory_version
+    with around.store.reading() as view:  # Nobody waits for a lock where nothing is new.
+        new = [each for each in transcripts if any(uncounted(view, version, *each))]
+    for session, replies in new:
         with around.store.writing(actor=actor, run_id=run_id) as tx:
-            version, now = around.policy.memory_version, around.now()
+            now = around.now()
             for thread_id, cited_as, used_at in list(uncounted(tx, version, session, replies)):
                 count += use(tx, version, thread_id, citation_id=cited_as, used_at=used_at, now=now)
     return count
