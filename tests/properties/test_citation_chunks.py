@@ -68,3 +68,35 @@ def test_an_opening_tag_alone_takes_no_word_of_the_answer(before: str, answer: s
     cited = parse(f"{before}{OPENING}{answer}.")
 
     assert cited.visible == f"{before}{answer}."
+
+
+paths = st.text("abcXYZ09_.-/:| []é", min_size=1, max_size=12).filter(
+    lambda path: path == path.strip() and "|note=[" not in path
+)
+notes = st.text("abc [] |:=é-", max_size=12).filter(
+    lambda note: note == note.strip() and "|note=[" not in note
+)
+numbers = st.integers(0, 2**32 - 1)
+ids = st.uuids().map(str)
+prose = st.text("abc .\n<>", max_size=20)
+
+
+@given(
+    places=st.lists(st.tuples(paths, numbers, numbers, notes), max_size=4),
+    cited=st.lists(ids, max_size=4, unique=True),
+    before=prose,
+    after=prose,
+)
+def test_what_is_written_as_the_grammar_has_it_is_read_as_it_was_meant(
+    places, cited, before, after
+):
+    lines = "".join(f"{path}:{a}-{b}|note=[{note}]\n" for path, a, b, note in places)
+    body = f"<citation_entries>\n{lines}</citation_entries>\n<rollout_ids>\n" + "".join(
+        f"{each.upper()}\n" for each in cited
+    )
+
+    read = parse(f"{before}{OPENING}\n{body}</rollout_ids>\n{CLOSING}{after}")
+
+    assert read.visible == before + after
+    assert [(e.path, e.start, e.end, e.note) for e in read.entries] == places
+    assert list(read.usage_ids) == cited
