@@ -4,6 +4,8 @@ or a person answer for."""
 import json
 
 import pytest
+from threadbook.adapters.settings import SettingsError, load, restriction
+from threadbook.application.surroundings import ProjectFile
 from threadbook.domain.events import ConsolidationRequested, ThreadPolluted, ThreadRegistered
 
 from tests.application.homes import HOUR_S, NOON, Home, Session, content, rfc
@@ -97,6 +99,24 @@ def test_a_trusted_server_does_not_pollute_and_another_does(tmp_path):
     (event,) = home.events(ThreadPolluted)
     assert event.detail == "mcp:docs"
     home.memory.close()
+
+
+@pytest.mark.parametrize(
+    "written", ["trusted_mcp_servers = ['wiki', 'docs']", None], ids=["file", "environment"]
+)
+def test_servers_are_trusted_by_a_file_or_by_the_environment(tmp_path, written):
+    file = tmp_path / "config.toml"
+    file.write_text(written or "")
+    environment = {} if written else {"THREADBOOK_TRUSTED_MCP_SERVERS": "wiki, docs"}
+
+    assert load(file, environment=environment).trusted_mcp_servers == ("wiki", "docs")
+
+
+def test_a_projects_own_file_trusts_nobody(tmp_path):
+    project = ProjectFile(path="/srv/fern/.threadbook.toml", text="trusted_mcp_servers = ['wiki']")
+
+    with pytest.raises(SettingsError, match="trusted_mcp_servers"):
+        restriction([project])
 
 
 def test_trust_does_not_lift_what_was_polluted_before(strict):
