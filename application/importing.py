@@ -543,7 +543,7 @@ def replaced(
         if wanted:
             wanted[f"{RESOURCES}/{key}/{SCOPE_FILE}"] = msgspec.json.encode(said).decode()
     there = imported(tx, key)
-    for path, kept in there.items():
+    for path, kept in sorted(there.items()):
         name = path.removeprefix(f"{RESOURCES}/{key}/")
         if kept.scope == scope and wanted.get(path) == kept.text:
             done.unchanged += 1
