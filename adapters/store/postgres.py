@@ -165,8 +165,8 @@ class PostgresStore(LogStore):
         return [
             f"the server of {self.name}: it keeps deleted rows in its table files until VACUUM,"
             " and in its write-ahead log, replicas and base backups for as long as their owner"
-            f" keeps those. Texts lie there sealed, and this home's key file opens none of the {cut}"
-            " that were cut from it: texts of their own, and whole threads",
+            " keeps those. Texts lie there sealed, and this home's key file opens none of the"
+            f" {cut} that were cut from it: texts of their own, and whole threads",
             "events on the server, which are not sealed: ids, times, paths and folders",
             f"copies of {KEY_FILE} that were put aside before: with one of them, what an old backup"
             " of the server holds can still be opened; delete them",
