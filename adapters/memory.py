@@ -6,6 +6,7 @@ An object may be used by several threads; close it, or use it as a context manag
 """
 
 import builtins
+import functools
 import os
 import sys
 import time
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from . import wiring
 from .actor import cli_actor
 from .settings import REASONS, Settings, default_home, expanded, is_dsn, load, without_password
 from .store import LogStore, StoreSealed, Verified
+from .telemetry import watch
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -46,6 +48,28 @@ if TYPE_CHECKING:
     from ..application.tools import ListAnswer, ReadAnswer, SearchAnswer, Tools
     from ..domain.search import MatchMode
     from .store.transfer import End
+
+
+Asked = ParamSpec("Asked")
+Told = TypeVar("Told")
+
+
+def watched(
+    method: "Callable[Concatenate[Memory, Asked], Told]",
+) -> "Callable[Concatenate[Memory, Asked], Told]":
+    """Whoever watches the memory is told what was asked, by name, and what came of it."""
+    code = method.__code__
+    names = code.co_varnames[1 : code.co_argcount]
+
+    @functools.wraps(method)
+    def told(memory: "Memory", /, *args: Asked.args, **asked: Asked.kwargs) -> Told:
+        named = dict(zip(names, args, strict=False)) | asked
+        with memory._around.watch(method.__name__, named) as tell:
+            answer = method(memory, *args, **asked)
+            tell(answer)
+        return answer
+
+    return told
 
 
 def home_of(home: Path | str | None, *, sample: bool = False) -> Path:
@@ -207,6 +231,7 @@ class Memory:
 
     # The main job.
 
+    @watched
     def ingest(self, paths: Sequence[Path | str] | None = None) -> "IngestReport":
         """Read session files and register what they are; nothing is extracted yet."""
         from ..application import ingest
@@ -215,6 +240,7 @@ class Memory:
         report.ingested = ingest.record(self._around, sightings, actor=self._actor(), run_id=None)
         return report
 
+    @watched
     def run(
         self,
         *,
@@ -403,6 +429,7 @@ class Memory:
 
     # What a session is given, and leaves.
 
+    @watched
     def context(
         self,
         cwd: Path | str | None = None,
@@ -430,6 +457,7 @@ class Memory:
             room=room,
         )
 
+    @watched
     def note(
         self, text: str, *, cwd: Path | str | None = None, filename: str | None = None
     ) -> "NoteReceipt":
@@ -447,6 +475,7 @@ class Memory:
             actor=self._actor(),
         )
 
+    @watched
     def remove_note(self, path: str, *, cwd: Path | str | None = None) -> None:
         """Take a note back, by its path or its file's name; its words are erased."""
         from ..application import notes
@@ -458,6 +487,7 @@ class Memory:
     # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
     # says so, and is believed only there.
 
+    @watched
     def cite(self, reply: str, session: str | None, turn: int) -> "CiteReport":
         """Read an agent's whole reply: what a person should see of it, and the sessions it used,
         each counted once a session and turn if that session was shown it.
@@ -469,6 +499,7 @@ class Memory:
 
         return citing.cite(self._around, reply, session=session, turn=turn, actor=self._actor())
 
+    @watched
     def cited(self, ids: Iterable[str], session: str, turn: int) -> int:
         """Count a use of each thread that the session was shown, once a session and turn; how many
         uses were new. `cite` also says why one did not count."""
@@ -476,6 +507,7 @@ class Memory:
 
         return citing.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
 
+    @watched
     def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
         """`enabled` or `disabled`; False: it was that already. Enabling also lifts pollution."""
         from ..application import people
@@ -484,6 +516,7 @@ class Memory:
             self._around, self._named(thread_id), mode, actor=self._actor(confirmed=confirmed)
         )
 
+    @watched
     def pollute(
         self,
         thread_id: str,
@@ -515,6 +548,7 @@ class Memory:
             known = scope_of_thread(view, state.named(view, what))
             return known or scope_of_place(self._around, view, what)
 
+    @watched
     def set_scope(self, thread_id: str, scope: str, *, confirmed: bool = False) -> bool:
         """Move a thread to another `project:<name>`; False: it was there. A run does the rest."""
         from ..application import people
@@ -542,6 +576,14 @@ class Memory:
         takes, and answers a certificate: `proven`, what was looked for and where, what was found,
         and what nobody can see from here.
         """
+        with self._around.watch("forget", {}) as tell:
+            told = self._forgotten(thread, prove=prove, confirmed=confirmed)
+            tell(told)
+        return told
+
+    def _forgotten(
+        self, thread: str, *, prove: bool, confirmed: bool
+    ) -> "ForgetReport | Certificate":
         from ..application import forget
         from ..domain.refusals import NotTheWholeId
 
@@ -569,6 +611,7 @@ class Memory:
 
         forget.lift(self._around, self._named(thread), actor=self._actor(confirmed=confirmed))
 
+    @watched
     def reset(
         self, *, notes: bool = False, dry_run: bool = False, confirmed: bool = False
     ) -> "ResetReport":
@@ -587,6 +630,7 @@ class Memory:
 
     # Out, and the record itself.
 
+    @watched
     def export(
         self,
         folder: Path | str,
@@ -617,6 +661,7 @@ class Memory:
         with self._view(at) as (view, _):
             return [root.scope for root in exportable(view, self._around.policy)]
 
+    @watched
     def import_folder(
         self,
         folder: Path | str,
@@ -647,6 +692,7 @@ class Memory:
             self._around, there, instructions=words, keys=projects, dry_run=dry_run
         )
 
+    @watched
     def export_log(self, file: Path | str) -> "End":
         """Write every event and every text that is not erased to a new file of JSON lines, from
         which `import_log` makes the same log again. It holds the words in the open."""
@@ -681,7 +727,10 @@ class Memory:
             announce=False,
         )
         try:
-            return import_log(store, expanded(file))
+            with watch("import_log", {}) as tell:
+                end = import_log(store, expanded(file))
+                tell(end)
+            return end
         except BaseException:
             store.begin(simulated=simulated)  # It stays a home that is new.
             raise

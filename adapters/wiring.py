@@ -20,6 +20,7 @@ from .settings import Settings, restriction
 from .spool import Spool
 from .store import LogStore, SqliteStore, StoreUnreadable
 from .store.errors import explain_os
+from .telemetry import watch
 from .workers import Workers
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ def surroundings(
         clock=clock or time.time,
         new_id=new_id,
         sleep=time.sleep,
+        watch=watch,
     )
 
 

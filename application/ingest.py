@@ -123,11 +123,13 @@ def record(
     """Register and change threads, and count what they used; how many had something new to say.
     A use that only a transcript tells is known before anything unused is pruned."""
     changed = 0
-    for start in range(0, len(sightings), BATCH):
-        with around.store.writing(actor=actor, run_id=run_id) as tx:
-            changed += sum(
-                record_one(around, tx, sighting) for sighting in sightings[start : start + BATCH]
-            )
+    with around.watch("ingest", {}) as tell:
+        for start in range(0, len(sightings), BATCH):
+            with around.store.writing(actor=actor, run_id=run_id) as tx:
+                changed += sum(
+                    record_one(around, tx, each) for each in sightings[start : start + BATCH]
+                )
+        tell(changed)
     count_uses(around, sightings, actor=actor, run_id=run_id)
     return changed
 
@@ -142,7 +144,10 @@ def count_uses(
         for sighting in sightings
         if sighting.citations
     ]
-    return citing.found(around, citing_ones, actor=actor, run_id=run_id)
+    with around.watch("count_uses", {}) as tell:
+        count = citing.found(around, citing_ones, actor=actor, run_id=run_id)
+        tell(count)
+        return count
 
 
 def record_one(around: Surroundings, tx: Writing, sighting: Sighting) -> bool:

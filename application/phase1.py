@@ -320,14 +320,22 @@ def run(
             thread = tx.rows(threads, (row.thread_id,))[0]
         if claimed is not None:
             lease, source = claimed
-            match one(
-                around,
-                lease,
-                thread,
-                source=source,
-                run_id=run_id,
-                backfill=backfill is not None,
-            ):
+            asked = {
+                "thread_id": lease.thread_id,
+                "memory_version": lease.memory_version,
+                "scope": root_of(thread.scope, around.policy),
+            }
+            with around.watch("extract", asked) as tell:
+                outcome = one(
+                    around,
+                    lease,
+                    thread,
+                    source=source,
+                    run_id=run_id,
+                    backfill=backfill is not None,
+                )
+                tell(outcome)
+            match outcome:
                 case "succeeded":
                     report.succeeded += 1
                 case "no_output":

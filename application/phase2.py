@@ -77,7 +77,9 @@ def run(
     reports = []
     for root in found:
         try:
-            report = one_root(around, root, run_id=run_id, waiting=waiting)
+            with around.watch("consolidate", root) as tell:
+                report = one_root(around, root, run_id=run_id, waiting=waiting)
+                tell(report)
         except FolderUnusable as error:
             unusable.append(error)
             continue

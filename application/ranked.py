@@ -91,16 +91,18 @@ class RankedSearch:
 
     def answer(self, tools: Tools, asked: RankedArguments) -> RankedAnswer:
         """What a session is given, recorded as shown to it."""
-        reading = tools.open()
-        answer = self.search(reading, asked)
-        if answer.results:
-            tools.shown(
-                reading,
-                "search",
-                [each.path for each in answer.results],
-                [each.content for each in answer.results],
-                [thread for each in answer.results for thread in each.threads],
-            )
+        with tools.watched("search_ranked", asked) as tell:
+            reading = tools.open()
+            answer = self.search(reading, asked)
+            if answer.results:
+                tools.shown(
+                    reading,
+                    "search",
+                    [each.path for each in answer.results],
+                    [each.content for each in answer.results],
+                    [thread for each in answer.results for thread in each.threads],
+                )
+            tell(answer)
         return answer
 
     def search(self, reading: Reading, asked: RankedArguments) -> RankedAnswer:

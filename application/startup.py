@@ -45,7 +45,9 @@ def run(
             forget.finish(around, actor="pipeline", run_id=report.run_id)
         except FolderUnusable as error:
             unusable.append(error)  # Told at the end: the other projects have their sessions, too.
-    sightings, found = ingest.survey(around, sources, progress=progress)
+    with around.watch("survey", {}) as tell:
+        sightings, found = ingest.survey(around, sources, progress=progress)
+        tell(found)
     report.sessions, report.skipped_lines = found.sessions, found.skipped_lines
     report.unreadable = found.unreadable
     sighted = ingest.by_thread(sightings)

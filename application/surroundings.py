@@ -1,9 +1,9 @@
 """What a use case finds around it: a store, files, models, a clock, and the user's policy."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -182,6 +182,22 @@ class Spool(Protocol):
         """What was left, handed out again unless the block ends well; perhaps torn."""
 
 
+Tell = Callable[[object], None]
+
+
+class Watch(Protocol):
+    """Told of an operation what is asked, and inside of it what came of that. It never raises and
+    never waits. It is handed whole answers: what of them leaves the machine is its to decide."""
+
+    def __call__(
+        self, operation: str, asked: Mapping[str, Any] | Struct
+    ) -> AbstractContextManager[Tell]: ...
+
+
+def unwatched(operation: str, asked: Mapping[str, Any] | Struct) -> AbstractContextManager[Tell]:
+    return nullcontext(lambda _: None)
+
+
 class Surroundings(Struct, frozen=True, kw_only=True):
     store: Store
     rollouts: Rollouts
@@ -201,6 +217,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     clock: Clock
     new_id: Callable[[], str]
     sleep: Callable[[float], None]
+    watch: Watch = unwatched
 
     def now(self) -> int:
         return int(self.clock())

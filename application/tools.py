@@ -11,7 +11,7 @@ A `Refused` from here is text for a model: it names the argument and says what t
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -31,7 +31,8 @@ from .reading import (
     scope_to_read,
     shown,
 )
-from .surroundings import Surroundings
+from .roots import Root
+from .surroundings import Surroundings, Tell
 
 LIST_RESULTS_MAX = 2_000
 SEARCH_RESULTS_MAX = 200
@@ -221,49 +222,77 @@ class Tools:
         self.cwd = cwd
         self.session = session
         self.actor = actor
+        self.root: Root | None = None  # Whose memory it was, once it has been opened.
+
+    @contextmanager
+    def watched(self, operation: str, asked: Struct) -> Iterator[Tell]:
+        with self.around.watch(operation, asked) as tell:
+            try:
+                yield tell
+            finally:
+                tell(self)
 
     def open(self) -> Reading:
         with self.around.store.reading() as view:
-            return open_reading(self.around, view, scope_to_read(self.around, view, self.cwd))
+            scope = scope_to_read(self.around, view, self.cwd)
+            reading = open_reading(self.around, view, scope)
+        self.root = reading.root
+        return reading
 
     def list(self, asked: ListArguments) -> ListAnswer:
-        return listed(self.open(), asked)
+        with self.watched("list", asked) as tell:
+            answer = listed(self.open(), asked)
+            tell(answer)
+        return answer
 
     def read(self, asked: ReadArguments) -> ReadAnswer:
-        reading = self.open()
-        answer = read(reading, asked)
-        self.shown(reading, "read", [within(asked.path)], [answer.content])
+        with self.watched("read", asked) as tell:
+            reading = self.open()
+            answer = read(reading, asked)
+            self.shown(reading, "read", [within(asked.path)], [answer.content])
+            tell(answer)
         return answer
 
     def search(self, asked: SearchArguments) -> SearchAnswer:
-        reading = self.open()
-        answer = search(reading, asked)
-        if answer.matches:
-            self.shown(
-                reading,
-                "search",
-                [match.path for match in answer.matches],
-                [match.content for match in answer.matches],
-            )
+        with self.watched("search", asked) as tell:
+            reading = self.open()
+            answer = search(reading, asked)
+            if answer.matches:
+                self.shown(
+                    reading,
+                    "search",
+                    [match.path for match in answer.matches],
+                    [match.content for match in answer.matches],
+                )
+            tell(answer)
         return answer
 
     def add_ad_hoc_note(self, asked: NoteArguments, *, via: Literal["mcp", "cli"]) -> NoteAnswer:
         from .notes import add_note
 
-        with self.around.store.reading() as view:
-            scope = scope_to_note(self.around, view, self.cwd)
-        kept = add_note(
-            self.around,
-            scope,
-            filename=asked.filename,
-            text=asked.note,
-            via=via,
-            actor=self.actor,
-        )
+        with self.watched("add_ad_hoc_note", asked) as tell:
+            with self.around.store.reading() as view:
+                scope = scope_to_note(self.around, view, self.cwd)
+            self.root = Root(memory_version=self.around.policy.memory_version, scope=scope)
+            kept = add_note(
+                self.around,
+                scope,
+                filename=asked.filename,
+                text=asked.note,
+                via=via,
+                actor=self.actor,
+            )
+            tell(kept)
         return NoteAnswer(path=kept.path, added=kept.added, secrets_hidden=kept.secrets_hidden)
 
     def report_use(self, asked: UseArguments) -> UseAnswer:
         """Count each session's memory that this session was shown and has used."""
+        with self.watched("report_use", asked) as tell:
+            answer = self._used(asked)
+            tell(answer)
+        return answer
+
+    def _used(self, asked: UseArguments) -> UseAnswer:
         from ..domain.citation import usage_ids
         from . import citing
         from .reports import CiteReport
