@@ -1,12 +1,10 @@
-"""What is SQLite's own: tables, pragmas, how a position is issued. PostgreSQL will be a sibling.
+"""What is SQLite's own: tables, pragmas, how a position is issued. postgres_dialect is its sibling.
 
-All other statements of the store are plain SQL over these tables, so that a second database needs
-this page again and nothing else: there `bigserial` has gaps after a rollback, so a position is
-max(position) + 1 under the advisory lock; secure deletion is sealing instead.
+All other statements of the store are plain SQL over these tables.
 """
 
 # Of the tables, as tests/fixtures/databases knows each one that there was.
-SCHEMA_NUMBER = 3
+SCHEMA_NUMBER = 2
 APPLICATION_ID = 0x54424F4B  # "TBOK", which file(1) shows.
 
 LOG = (
