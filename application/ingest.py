@@ -144,6 +144,8 @@ def count_uses(
         for sighting in sightings
         if sighting.citations
     ]
+    if not citing_ones:
+        return 0
     with around.watch("count_uses", {}) as tell:
         count = citing.found(around, citing_ones, actor=actor, run_id=run_id)
         tell(count)

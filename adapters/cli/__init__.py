@@ -13,6 +13,7 @@ from io import StringIO
 
 import click
 
+from .. import telemetry
 from .common import Context, fail, for_programs, options, say
 
 # name -> (module, one line of help): the help of the group must not import every command.
@@ -81,6 +82,13 @@ class Lazy(click.Group):
 @options
 def threadbook(context: Context) -> None:
     """Memory for coding agents that people can trust."""
+    if not telemetry.is_asked_for():
+        return
+    match click.get_current_context().invoked_subcommand:
+        case "hook":
+            telemetry.keep()
+        case name:
+            telemetry.begin(serves=name == "mcp")
 
 
 def main() -> None:
@@ -98,7 +106,9 @@ def main() -> None:
         click.echo(f"threadbook: the output cannot be written ({error.strerror})", err=True)
         code = 3
     if f"{__name__}.hook" in sys.modules:
+        telemetry.hand_over()
         os._exit(code)  # A session waits, and taking Python apart takes a tenth of a hook's time.
+    telemetry.finish()
     sys.exit(code)
 
 

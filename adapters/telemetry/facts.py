@@ -120,7 +120,12 @@ def told(facts: Facts, answer: object) -> None:
                 ]
             )
         case NoteReceipt(scope=scope, added=added, secrets_hidden=hidden):
-            said |= {COUNT: 1, "threadbook.added": added, "threadbook.secrets_hidden": hidden}
+            said |= {
+                COUNT: 1,
+                "threadbook.scope": scope,
+                "threadbook.added": added,
+                "threadbook.secrets_hidden": hidden,
+            }
         case Context(manifest=manifest) as context:
             facts.outcome = context.state
             if manifest is not None:

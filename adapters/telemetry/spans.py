@@ -20,7 +20,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from ...application.surroundings import Tell
 from ...domain.refusals import Refused
-from . import facts
+from . import Kept, facts
 from .facts import Facts
 
 SCOPE = "threadbook"
@@ -120,8 +120,16 @@ class Operation:
     """From its start to its end. Inside, `tell` is called with what came of it."""
 
     def __init__(
-        self, telemetry: Telemetry, operation: str, asked: Mapping[str, Any] | Struct
+        self,
+        telemetry: Telemetry,
+        operation: str,
+        asked: Mapping[str, Any] | Struct,
+        *,
+        began_ns: int | None = None,
+        ended_ns: int | None = None,
     ) -> None:
+        """The times are those of an operation that is over; else they are now."""
+        self._began_ns, self._ended_ns = began_ns, ended_ns
         self._telemetry = telemetry
         self._operation = operation
         self._asked = asked
@@ -135,7 +143,10 @@ class Operation:
             self._found = facts.asked_of(self._operation, self._asked)
             name = self._found.said.get("gen_ai.operation.name", f"threadbook {self._operation}")
             self._span = self._telemetry.tracer.start_span(
-                str(name), kind=SpanKind.INTERNAL, attributes=self._found.said
+                str(name),
+                kind=SpanKind.INTERNAL,
+                attributes=self._found.said,
+                start_time=self._began_ns,
             )
             token = contexts.attach(trace.set_span_in_context(self._span))
             self._leave = lambda: contexts.detach(token)
@@ -153,6 +164,8 @@ class Operation:
         traceback: TracebackType | None,
     ) -> None:
         seconds = time.perf_counter() - self._began
+        if self._began_ns is not None and self._ended_ns is not None:
+            seconds = (self._ended_ns - self._began_ns) / 1e9
         if error is not None:
             self._found.outcome, self._found.error = "failed", code_of(error)
         with nobodys_trouble():
@@ -176,7 +189,7 @@ class Operation:
             if self._span.is_recording() and may_tell_words():
                 self._span.set_attributes({name: word() for name, word in found.words.items()})
         finally:
-            self._span.end()
+            self._span.end(end_time=self._ended_ns)
 
 
 def code_of(error: BaseException) -> str:
@@ -195,9 +208,28 @@ def nobodys_trouble() -> Iterator[None]:
 _everyones: Telemetry | None = None
 
 
-def watch(operation: str, asked: Mapping[str, Any] | Struct) -> Operation:
+def everyones() -> Telemetry:
     """By the providers of this process, also if they are set later than the first operation."""
     global _everyones
     if _everyones is None:
         _everyones = Telemetry()
-    return _everyones.watch(operation, asked)
+    return _everyones
+
+
+def watch(operation: str, asked: Mapping[str, Any] | Struct) -> Operation:
+    return everyones().watch(operation, asked)
+
+
+def tell_again(kept: Kept) -> None:
+    """What was kept while there was no time to tell it."""
+    over = Operation(
+        everyones(),
+        kept.operation,
+        kept.asked,
+        began_ns=kept.began_ns,
+        ended_ns=kept.ended_ns,
+    )
+    tell = over.__enter__()
+    for answer in kept.told:
+        tell(answer)
+    over.__exit__(None, kept.error, None)
