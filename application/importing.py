@@ -106,16 +106,6 @@ class ForeignThread(Struct, frozen=True, kw_only=True):
     rollout_slug: str | None
 
 
-class CodexFolder(Struct, frozen=True, kw_only=True):
-    """`notes` by file name; `files` are the handbook's, by path from the folder on."""
-
-    path: str
-    threads: tuple[ForeignThread, ...] = ()
-    notes: dict[str, str] = {}
-    files: dict[str, str] = {}
-    left_out: tuple[LeftOut, ...] = ()
-
-
 class ForeignProject(Struct, frozen=True, kw_only=True):
     key: str
     cwd: str | None
@@ -123,9 +113,22 @@ class ForeignProject(Struct, frozen=True, kw_only=True):
     left_out: tuple[LeftOut, ...] = ()
 
 
+class CodexFolder(Struct, frozen=True, kw_only=True):
+    """`notes` by file name; `files` are the handbook's, by path from the folder on; `projects` are
+    what that folder imported itself."""
+
+    path: str
+    threads: tuple[ForeignThread, ...] = ()
+    notes: dict[str, str] = {}
+    files: dict[str, str] = {}
+    projects: tuple[ForeignProject, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+
 class ClaudeFolder(Struct, frozen=True, kw_only=True):
     path: str
     projects: tuple[ForeignProject, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class ProjectReport(Struct, kw_only=True):
@@ -232,6 +235,8 @@ def import_codex(
             import_handbook(around, tx, folder, whose, report)
             instruct(around, tx, instructions)
             ask(around, tx, report)
+    for project in folder.projects:
+        one_project(around, project.key, project, folder.path, instructions, report)
     finish(around, report)
     return report
 
@@ -412,10 +417,11 @@ def import_handbook(
     if not folder.files:
         return
     ids = tuple(sorted({state.as_stored(foreign.thread_id) for foreign in folder.threads}))
-    out = set(report.left.get("forgotten", ()))
     root = Root(memory_version=around.policy.memory_version, scope=scope)
-    if not report.dry_run:  # Otherwise those that are new are not there to be asked.
-        out |= {thread_id for thread_id in ids if not may_stand(tx, root, [thread_id])}
+    # A dry run has not registered the new ones, so that nobody can be asked about them.
+    new = {state.as_stored(each) for each in report.imported} if report.dry_run else set()
+    new = {each for each in new if not state.thread(tx, each).exists}
+    out = [each for each in ids if each not in new and not may_stand(tx, root, [each])]
     if out:
         why = "a session that it was made from is forgotten, kept out, or another project's"
         report.left_out += [LeftOut(what=path, why=why) for path in folder.files]
@@ -465,18 +471,30 @@ def import_claude(
         if not is_key(key):
             raise InvalidKey(key)
     report = ImportReport(program="claude", folder=folder.path, dry_run=dry_run)
+    report.left_out += folder.left_out
     here = {project.key: project for project in folder.projects}
     with around.store.reading() as view:
         before = owned(view, folder.path)
     for key in dict.fromkeys(keys) if keys else sorted({*here, *before}):
-        with writing(around, dry_run=dry_run) as tx:
-            done = import_project(around, tx, key, here.get(key), folder, report)
-            report.projects.append(done)
-            if done.is_changed:
-                instruct(around, tx, instructions)
-                ask(around, tx, report)
+        one_project(around, key, here.get(key), folder.path, instructions, report)
     finish(around, report)
     return report
+
+
+def one_project(
+    around: Surroundings,
+    key: str,
+    project: ForeignProject | None,
+    source: str,
+    instructions: str,
+    report: ImportReport,
+) -> None:
+    with writing(around, dry_run=report.dry_run) as tx:
+        done = import_project(around, tx, key, project, source, report)
+        report.projects.append(done)
+        if done.is_changed:
+            instruct(around, tx, instructions)
+            ask(around, tx, report)
 
 
 def import_project(
@@ -484,15 +502,15 @@ def import_project(
     tx: Writing,
     key: str,
     project: ForeignProject | None,
-    folder: ClaudeFolder,
+    source: str,
     report: ImportReport,
 ) -> ProjectReport:
     there = imported(tx, key)
     if project is None:
         if not there:
-            why = f"there is no memory of {key} in {folder.path}; check the name"
+            why = f"there is no memory of {key} in {source}; check the name"
             return ProjectReport(key=key, failure=why)
-        if not any(scope_file_of(each).source == folder.path for each in there.values()):
+        if not any(scope_file_of(each).source == source for each in there.values()):
             why = f"what is kept of {key} was imported from another folder; it stays"
             return ProjectReport(key=key, failure=why)
         return replaced(around, tx, key, None, {}, None, report)
@@ -521,7 +539,7 @@ def import_project(
     report.left_out += [
         LeftOut(what=f"{key}/{each.what}", why=each.why) for each in project.left_out
     ]
-    said = ScopeFile(cwd=project.cwd, source=folder.path)
+    said = ScopeFile(cwd=project.cwd, source=source)
     return replaced(around, tx, key, scope, project.files, said, report)
 
 

@@ -40,8 +40,12 @@ def found(folder: Path) -> CodexFolder | ClaudeFolder:
             return codex.read(place if codex.is_one(place) else place / codex.IN_ITS_HOME)
         if is_claude:
             return claude.read(place)
+        inside = [each for each in sorted(place.iterdir()) if codex.is_one(each)]
     except OSError as error:
         raise Failure(
             f"{error.filename or folder} cannot be read ({error.strerror}); check the path"
         ) from error
+    if inside:  # As `threadbook export` writes several projects.
+        named = ", ".join(map(str, inside))
+        raise UnknownFolder(f"{folder} holds a memory a project; import each by itself: {named}")
     raise UnknownFolder(f"{folder} is no memory of another program; {EXPECTED}")

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from ...application.importing import ClaudeFolder, ForeignProject, LeftOut
 from ...domain.scope import place_key
-from .files import READ, below, is_file, is_folder, texts
+from .files import READ, below, is_file, is_folder, text, texts
 
 PROJECTS = "projects"
 MEMORY = "memory"
+SETTINGS = "settings.json"
+CUSTOM = "autoMemoryDirectory"
 MARKDOWN = (".md",)
 LINES_READ_MAX = 200  # The first records of a session say where it ran.
 LINE_BYTES_MAX = 1 << 20
@@ -49,7 +51,24 @@ def read(folder: Path) -> ClaudeFolder:
                     left_out=tuple(left_out),
                 )
             )
-    return ClaudeFolder(path=str(projects), projects=tuple(found))
+    return ClaudeFolder(
+        path=str(projects), projects=tuple(found), left_out=tuple(elsewhere(projects.parent))
+    )
+
+
+def elsewhere(home: Path) -> Iterator[LeftOut]:
+    """A memory folder that the settings name for all projects at once is nobody's here; it is told,
+    and not followed."""
+    try:
+        settings = json.loads(text(home / SETTINGS))
+    except (OSError, ValueError, RecursionError):
+        return
+    named = settings.get(CUSTOM) if isinstance(settings, dict) else None
+    if isinstance(named, str):
+        why = (
+            f"{CUSTOM} names one folder for all projects, and nobody can tell whose a file in it is"
+        )
+        yield LeftOut(what=named, why=why)
 
 
 def sessions(place: Path) -> Iterator[Path]:

@@ -8,21 +8,21 @@ that still leaves two, the session is left out, and told.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
 
-from ...application.importing import CodexFolder, ForeignThread, LeftOut
+from ...application.importing import CodexFolder, ForeignProject, ForeignThread, LeftOut
+from ...application.roots import NOTES, RESOURCES, SCOPE_FILE, ScopeFile
 from ...domain.artifact import MEMORY, SUMMARY
 from ...projections.folder import RAW_MEMORIES, SUMMARIES
 from . import files
 from .files import below, is_file, is_folder, texts
 
 IN_ITS_HOME = "memories"
-NOTES = "extensions/ad_hoc/notes"
 SKILLS = "skills"
 RAW_BYTES_MAX = 256 << 20  # 4,096 sessions of the largest kind.
 RAW_WITHOUT_SUMMARY = "no summary says what this section says; export the folder once more"
@@ -88,8 +88,22 @@ def read(folder: Path) -> CodexFolder:
         threads=tuple(threads),
         notes=texts(folder / NOTES, below(folder / NOTES, suffixes=(".md",)), left_out),
         files=texts(folder, iter([*handbook, *skills]), left_out),
+        projects=tuple(projects_of(folder / RESOURCES)),
         left_out=tuple(left_out),
     )
+
+
+def projects_of(resources: Path) -> Iterator[ForeignProject]:
+    """What the folder imported from another program. A handbook of ours has no place of its own."""
+    places = sorted(resources.iterdir()) if is_folder(resources) else []
+    for place in places:
+        left_out: list[LeftOut] = []
+        files = texts(place, below(place, suffixes=(".md", SCOPE_FILE)), left_out)
+        said = ScopeFile.read(files.pop(SCOPE_FILE, ""))
+        if files and not said.threads:
+            yield ForeignProject(
+                key=place.name, cwd=said.cwd, files=files, left_out=tuple(left_out)
+            )
 
 
 def summary_of(text: str) -> Summary | None:

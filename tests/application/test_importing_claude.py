@@ -152,7 +152,8 @@ def test_only_the_projects_that_are_named_come_in_and_what_changed_replaces_them
     }
     assert (done.added, done.replaced, done.removed) == (["more.md"], ["MEMORY.md"], ["gone.md"])
     assert done.unchanged == 2  # same.md, and what scope.json says.
-    assert {each.reason for each in home.events(NoteRemoved)} == {"import_gone", "import_replaced"}
+    removed = sorted(each.reason for each in home.events(NoteRemoved))
+    assert removed == ["import_gone", "import_replaced"]
 
 
 def test_what_is_as_it_was_is_no_event(home, claude):
@@ -391,7 +392,7 @@ def test_while_a_run_holds_the_folder_readers_see_the_import_and_the_next_run_wr
 
 
 def test_what_cannot_be_kept_is_told_and_keeps_nothing_else_out(home, claude):
-    claude.project("-fern", cwd=FERN, MEMORY="fern\n", memory="twin\n", empty=" \n")
+    claude.project("-fern", cwd=FERN, MEMORY="fern\n", Memory="twin\n", empty=" \n")
     claude.write("-fern", "con.md", "a device\n")
     claude.write("-fern", "long.md", "x" * (FILE_BYTES_MAX + 1))
     claude.write("-fern", "ghp_16C7e42F292c6912E7710c838347Ae178B4a.md", "a secret name\n")
@@ -403,7 +404,7 @@ def test_what_cannot_be_kept_is_told_and_keeps_nothing_else_out(home, claude):
 
     assert kept(home, FERN) == {"-fern/MEMORY.md": "fern\n"}
     told = {each.what.removeprefix("-fern/"): each.why for each in report.left_out}
-    assert "another file has its name" in told["memory.md"]
+    assert "another file has its name" in told["Memory.md"]
     assert "empty" in told["empty.md"]
     assert "everywhere" in told["con.md"]
     assert "everywhere" in told["ghp_16C7e42F292c6912E7710c838347Ae178B4a.md"]
@@ -474,6 +475,43 @@ def test_a_home_and_its_projects_folder_are_the_same(claude):
     claude.project("-fern", cwd=FERN, MEMORY="fern\n")
 
     assert found(claude.path) == found(claude.projects)
+
+
+def test_one_folder_for_all_projects_is_told_and_not_followed(home, claude, tmp_path):
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "MEMORY.md").write_text("everybody's\n")
+    claude.project("-fern", cwd=FERN, MEMORY="fern\n")
+    settings = {"autoMemoryDirectory": str(tmp_path / "all")}
+    (claude.path / "settings.json").write_text(json.dumps(settings))
+
+    report = imported(home, claude)
+
+    assert [each.what for each in report.left_out] == [str(tmp_path / "all")]
+    assert kept(home, FERN) == {"-fern/MEMORY.md": "fern\n"}
+    for broken in ("{", "[1]", '{"autoMemoryDirectory": 3}', "[" * 100_000):
+        (claude.path / "settings.json").write_text(broken)
+        assert imported(home, claude).left_out == []
+
+
+def test_a_folder_of_ours_brings_along_what_it_had_imported(home, claude, tmp_path):
+    claude.project("-fern", cwd=FERN, MEMORY="fern\n", deep__topic="heron\n")
+    home.write(Session(number=1))
+    home.run()
+    imported(home, claude)
+    home.memory.export(tmp_path / "out")
+    (tmp_path / "two").mkdir()
+    other = Home(tmp_path / "two")
+
+    report = other.memory.import_folder(tmp_path / "out")
+    other.run()
+
+    assert report.imported == [Session(number=1).id]
+    assert kept(home, FERN).items() <= kept(other, FERN).items()
+    assert "-fern" in by_key(report)
+    before = other.position
+    other.memory.import_folder(tmp_path / "out")
+    assert other.position == before
+    other.memory.close()
 
 
 def test_scope_is_no_option_for_it(home, claude):

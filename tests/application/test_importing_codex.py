@@ -106,6 +106,21 @@ def test_what_is_exported_comes_back_byte_for_byte(tmp_path, single):
     assert content(single.root())["MEMORY.md"] == content(folder)["MEMORY.md"]
 
 
+@pytest.mark.usefixtures("database")
+def test_on_both_databases_it_comes_in_is_rehearsed_and_is_erased(single):
+    before = single.position
+    single.memory.import_folder(CODEX, dry_run=True)
+    assert single.position == before
+    first = single.memory.import_folder(CODEX).imported[0]
+    single.run()
+    assert inputs_of(single.root()) == inputs_of(CODEX)
+
+    single.memory.forget(first)
+
+    assert first not in "".join(content(single.root()).values())
+    assert single.memory.replay_verify() == []
+
+
 def test_an_import_is_a_history_like_any_other(home):
     report = home.memory.import_folder(CODEX)
 
@@ -257,9 +272,11 @@ def test_a_forgotten_thread_stays_out_and_so_does_what_was_made_from_it(tmp_path
     old.memory.close()
     single.memory.forget(session(1).id)
 
+    rehearsed = single.memory.import_folder(folder, dry_run=True)
     report = single.memory.import_folder(folder)
     single.run()
 
+    assert rehearsed.left_out == report.left_out
     assert report.left == {"forgotten": [session(1).id]}
     assert report.imported == [session(2).id]
     assert "make check" not in "".join(content(single.root()).values())
@@ -501,6 +518,19 @@ def test_a_codex_home_will_do_and_other_folders_say_what_is_expected(tmp_path, h
         home.memory.import_folder(CODEX, projects=["x"])
     with pytest.raises(Refused, match="name one"):
         home.memory.import_folder(CODEX, scope="user")
+
+
+def test_a_folder_of_several_memories_names_them(tmp_path, home):
+    old = taught(tmp_path, session(1), session(2, cwd=MOSS))
+    folder = exported(old, tmp_path / "out")
+    old.memory.close()
+
+    with pytest.raises(UnknownFolder, match="import each by itself: ") as told:
+        home.memory.import_folder(folder)
+
+    for inside in folder.iterdir():
+        assert str(inside) in str(told.value)
+        assert len(home.memory.import_folder(inside).imported) == 1
 
 
 def test_a_project_that_wants_no_memory_is_registered_and_not_selected(tmp_path, single):
