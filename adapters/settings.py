@@ -153,7 +153,7 @@ def from_file(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: no such settings file; create it or drop --config") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read ({error}); check the file") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # Not only of TOML: Python takes no number of 4,301 digits.
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
     table = values.pop("memories", {})  # Codex's own table may be pasted as it is.
     if not isinstance(table, dict):
@@ -240,6 +240,9 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
     return Settings(**converted)
 
 
+# A key of many parts takes the square of its length to parse: a stranger's file could hold up a
+# run for hours.
+PROJECT_CHARS_MAX = 4096
 # The only value that a project may give each of these.
 TAKES_AWAY = {
     "generate_memories": False,
@@ -276,11 +279,16 @@ def restriction(files: Iterable[ProjectFile]) -> Restriction:
 def values_of(file: ProjectFile) -> dict[str, Any]:
     if file.text is None:
         raise SettingsError(f"{file.path}: cannot be read; check the file, or remove it")
+    if len(file.text) > PROJECT_CHARS_MAX:
+        raise SettingsError(
+            f"{file.path}: longer than the {PROJECT_CHARS_MAX:,} characters that are read of a"
+            " project's file; shorten it, or remove it"
+        )
     try:
         values = tomllib.loads(file.text)
     except RecursionError as error:
         raise SettingsError(f"{file.path}: nested beyond reason; check the file") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise SettingsError(f"{file.path}: not valid TOML: {error}") from error
     table = values.pop("memories", {})
     if not isinstance(table, dict):

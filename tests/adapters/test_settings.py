@@ -163,3 +163,11 @@ def test_a_file_that_is_there_and_cannot_be_read_is_no_missing_one(repository, t
     (large,) = look(str(repository), home=tmp_path / "nobody").files
 
     assert (found.text, large.text) == (None, None)
+
+
+def test_a_number_that_python_does_not_read_is_no_toml(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("history_days = " + "1" * 5000)
+
+    with pytest.raises(SettingsError, match="not valid TOML"):
+        load(file, environment={})

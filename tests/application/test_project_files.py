@@ -60,6 +60,21 @@ def test_a_file_that_cannot_be_understood_keeps_its_projects_sessions_waiting(ho
     assert modes("") == {"0001": "enabled", "0002": "enabled"}
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("generate_memories = " + "1" * 5000, "characters"),
+        (".".join("a" * 100_000) + " = 1", "characters"),  # Parsing it takes hours.
+        ("x = " + "[" * 4000, "nested beyond reason"),
+    ],
+    ids=["number", "dots", "deep"],
+)
+def test_a_strangers_file_costs_a_run_no_time_and_no_traceback(home, modes, text, told):
+    assert modes(text) == {"0002": "enabled"}
+
+    assert [told in each for each in home.report.unreadable] == [True]
+
+
 def test_a_run_in_a_project_reads_no_more_sources_than_its_file_leaves(home, project, tmp_path):
     home.write(Session(number=1), folder="near")
     home.write(Session(number=2), folder="far")
