@@ -66,7 +66,7 @@ ACTOR: Final = "import"
 CODEX = "codex"
 READER = "import:codex"
 INSTRUCTIONS = f"{IMPORTS}/instructions.md"
-BATCH = 100  # Threads a transaction: others get the write lock in between.
+BATCH = 25  # Threads a transaction: others get the write lock in between.
 PREVIEW_CHARS_MAX = 200
 ID_CHARS_MAX = 200
 FILE_BYTES_MAX = 256 * 1024
@@ -229,12 +229,11 @@ def import_codex(
         report.left_out += [LeftOut(what=f"{NOTES}/{name}", why=why) for name in folder.notes]
         report.left_out += [LeftOut(what=path, why=why) for path in folder.files]
     else:
-        with writing(around, dry_run=dry_run) as tx:
+        with writing(around, dry_run=dry_run) as tx, asking(around, tx, report):
             for name, text in folder.notes.items():
                 import_note(around, tx, whose, name, text, report)
             import_handbook(around, tx, folder, whose, report)
             instruct(around, tx, instructions)
-            ask(around, tx, report)
     for project in folder.projects:
         one_project(around, project.key, project, folder.path, instructions, report)
     finish(around, report)
@@ -489,12 +488,11 @@ def one_project(
     instructions: str,
     report: ImportReport,
 ) -> None:
-    with writing(around, dry_run=report.dry_run) as tx:
+    with writing(around, dry_run=report.dry_run) as tx, asking(around, tx, report):
         done = import_project(around, tx, key, project, source, report)
         report.projects.append(done)
         if done.is_changed:
             instruct(around, tx, instructions)
-            ask(around, tx, report)
 
 
 def import_project(
@@ -668,21 +666,26 @@ def instruct(around: Surroundings, tx: Writing, instructions: str) -> None:
         keep(tx, scope, INSTRUCTIONS, instructions, at=around.now())
 
 
-def ask(around: Surroundings, tx: Writing, report: ImportReport) -> None:
-    """Phase 2 is asked for what it has not been asked for yet."""
+@contextmanager
+def asking(around: Surroundings, tx: Writing, report: ImportReport) -> Iterator[None]:
+    """Phase 2 is asked, once an import, for each root that something in the block touched."""
+    before = roots_of(around, report)
+    yield
     now = around.now()
-    for scope in report.scopes:
-        root = root_of(scope, around.policy)
-        if root is not None:
-            request(
-                tx,
-                around.policy.memory_version,
-                root,
-                cause=ACTOR,
-                thread_id=None,
-                watermark=now,
-                now=now,
-            )
+    for root in sorted(roots_of(around, report) - before):
+        request(
+            tx,
+            around.policy.memory_version,
+            root,
+            cause=ACTOR,
+            thread_id=None,
+            watermark=now,
+            now=now,
+        )
+
+
+def roots_of(around: Surroundings, report: ImportReport) -> set[str]:
+    return {root for each in report.scopes if (root := root_of(each, around.policy)) is not None}
 
 
 def finish(around: Surroundings, report: ImportReport) -> None:
@@ -690,7 +693,7 @@ def finish(around: Surroundings, report: ImportReport) -> None:
     if report.dry_run:
         return
     version = around.policy.memory_version
-    for scope in {root_of(scope, around.policy) or scope for scope in report.scopes}:
+    for scope in sorted(roots_of(around, report)):
         root = Root(memory_version=version, scope=scope)
         with around.store.reading() as view:
             is_rendered = manifest(view, root) is not None

@@ -333,6 +333,19 @@ def test_files_that_no_scope_stands_beside_go_when_nobody_knows_whose_they_are(h
     assert kept(home, FERN) == {}
 
 
+def test_phase_2_is_asked_once_for_each_root_and_never_for_nothing(home, claude):
+    for key, cwd in (("-fern", FERN), ("-fern-2", FERN), ("-moss", MOSS)):
+        claude.project(key, cwd=cwd, MEMORY=f"{key}\n")
+
+    imported(home, claude)
+    asked = [each.scope for each in home.events(ConsolidationRequested)]
+    imported(home, claude)
+
+    assert sorted(asked) == sorted({each.scope for each in home.events(NoteAdded)})
+    assert len(asked) == 2
+    assert len(home.events(ConsolidationRequested)) == 2
+
+
 def test_each_project_sees_its_own_and_no_session_is_given_them_unasked(home, claude):
     home.write(Session(number=1), Session(number=2, cwd=MOSS))
     home.run()
