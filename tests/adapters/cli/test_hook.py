@@ -125,13 +125,13 @@ def test_an_agent_is_not_given_more_than_it_takes(commands, room):
 
     text = given(answer)
     whole = home.memory.context(FERN).text
-    assert len(whole.encode()) > 15_000
+    assert len(whole.encode()) > 13_000
     if room > len(whole.encode()):
         assert text == whole
     else:
         assert room * 0.9 < len(text.encode()) <= room
         assert "left out" in text
-        assert text[-100:] == whole[-100:]
+        assert text.splitlines()[-2:] == whole.splitlines()[-2:]  # All that is after the memory.
 
 
 def test_a_memory_that_machines_share_is_given_too(tmp_path, dsn, monkeypatch, capsys):
