@@ -223,11 +223,11 @@ def testify(
 
 
 def streams_of(view: View, thread_id: str) -> list[str]:
-    """The thread's own stream, and that of its readings in each version."""
+    """The thread's own stream, and that of its extraction in each version."""
     versions = {job.memory_version for job in view.rows(jobs, (jobs.STAGE1, thread_id))}
     versions |= {root.memory_version for root in every_root(view)}
-    readings = [extraction_stream(version, thread_id) for version in sorted(versions)]
-    return [thread_stream(thread_id), *readings]
+    extractions = [extraction_stream(version, thread_id) for version in sorted(versions)]
+    return [thread_stream(thread_id), *extractions]
 
 
 def refs_in(event: AnyEvent | None) -> Iterator[tuple[str, str]]:
