@@ -147,6 +147,13 @@ class LogStore(ABC):
         with self._writing(actor=actor, run_id=run_id, wait_s=wait_s) as view:
             yield view
 
+    def _begin_if_empty(self, *, simulated: bool) -> None:
+        """An import that was killed, or that brought nothing, leaves a log without a beginning."""
+        with self._looking() as db:
+            position, _ = end_of(db)
+        if position == 0:
+            self.begin(simulated=simulated)
+
     def begin(self, *, simulated: bool) -> None:
         """The first event of our own, in a log that was made without one and is still empty."""
         with self._writing(actor="application", run_id=None) as view:

@@ -91,6 +91,8 @@ class SqliteStore(LogStore):
             with translated(store.path, store._writer):
                 store._create(simulated=simulated, create=create, announce=announce)
                 store._admit(simulated=simulated, check=check)
+                if announce and check:
+                    store._begin_if_empty(simulated=simulated)
         except OSError as error:
             store.close()
             raise explain_os(error, store.path) from error

@@ -15,18 +15,25 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
-from ...application.ports import Failure
-from .base import LogStore
+from ...application.ports import Conflict, Failure
+from ...domain.events import ForgettingLifted, StoreOpened, ThreadForgotten, thread_stream
+from .base import LogStore, refuse_newer
 from .views import LogView, WritingView
 
 FORMAT = "threadbook-log"
 VERSION = 1
 LINE_BYTES_MAX = 256 * 1024 * 1024  # A text has no bound of its own; a line without an end has.
+
+# What every log that was ever written keeps to; behind it calendars and databases give up.
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Milliseconds = Annotated[int, Meta(ge=0, le=253_402_300_799_999)]  # To the end of the year 9999.
+Ref = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
+Owner = Annotated[str, Meta(min_length=1)]
 
 
 class Begin(Struct, kw_only=True, tag="begin", tag_field="line"):
@@ -36,19 +43,19 @@ class Begin(Struct, kw_only=True, tag="begin", tag_field="line"):
 
 
 class EventLine(Struct, kw_only=True, tag="event", tag_field="line"):
-    position: int
+    position: Count
     stream: str
-    version: int
+    version: Count
     type: str
-    recorded_at_ms: int
+    recorded_at_ms: Milliseconds
     actor: str
     run_id: str | None
     data: Raw
 
 
 class BodyLine(Struct, kw_only=True, tag="body", tag_field="line"):
-    ref: str
-    owner: str
+    ref: Ref
+    owner: Owner
     text: str
 
 
@@ -136,12 +143,16 @@ def import_log(store: LogStore, file: Path) -> End:
                     " that is new: choose another --home"
                 )
             return restore(view, file, lines(file, read))
+    except Conflict as error:  # Two rows, or two texts, where there can be one.
+        raise TransferError(f"{file}: {error}; {NOT_WHOLE}") from error
     except OSError as error:
         raise TransferError(f"{file} cannot be read ({error.strerror}); check the path") from error
 
 
 def restore(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Struct]]) -> End:
+    """Every line has to be one that an export could have written there."""
     hashed, bodies, begun = sha256(), 0, False
+    forgotten: set[str] = set()
     for number, written, line in read:
         where = f"{file}:{number}"
         match line:
@@ -152,17 +163,29 @@ def restore(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Stru
                         f"{file} is {line.format} {line.version}, and this program reads {FORMAT}"
                         f" {VERSION}: update it"
                     )
-            case EventLine() if begun and line.position == view.position + 1 and not bodies:
-                view.restore(
+            case EventLine(recorded_at_ms=at) if (
+                begun
+                and not bodies
+                and line.position == view.position + 1
+                and at >= view.recorded_at_ms
+            ):
+                event = view.restore(
                     line.stream,
                     line.version,
                     line.type,
-                    bytes(line.data).decode(),
-                    recorded_at_ms=line.recorded_at_ms,
+                    text_of(line.data, where),
+                    recorded_at_ms=at,
                     actor=line.actor,
                     run_id=line.run_id,
                 )
-            case BodyLine() if begun:
+                match event:
+                    case StoreOpened(schema=schema):
+                        refuse_newer(str(file), schema)
+                    case ThreadForgotten(thread_id=thread_id):
+                        forgotten.add(thread_stream(thread_id))
+                    case ForgettingLifted(thread_id=thread_id):
+                        forgotten.discard(thread_stream(thread_id))
+            case BodyLine() if begun and line.owner not in forgotten:
                 bodies += 1
                 view.keep(line.ref, line.owner, line.text)
             case End() if begun:
@@ -171,11 +194,20 @@ def restore(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Stru
                     raise TransferError(
                         f"{file} was changed since it was written; export the log once more"
                     )
+                if next(read, None) is not None:
+                    raise TransferError(f"{file} goes on behind its last line; {NOT_WHOLE}")
                 return line
             case _:
                 raise TransferError(f"{where}: this line does not belong here; {NOT_WHOLE}")
         hashed.update(written)
     raise TransferError(f"{file} has no last line; {NOT_WHOLE}")
+
+
+def text_of(data: Raw, where: str) -> str:
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError as error:
+        raise TransferError(f"{where}: {error}; {NOT_WHOLE}") from error
 
 
 NOT_WHOLE = "the file is no whole export of a log: export it once more"

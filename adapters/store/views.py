@@ -252,13 +252,14 @@ class WritingView(LogView):
         recorded_at_ms: int,
         actor: str,
         run_id: str | None,
-    ) -> None:
+    ) -> AnyEvent | None:
         """One row of another log as it was recorded there. No table follows it: rebuild them."""
         self._now_ms, self.actor, self.run_id = recorded_at_ms, actor, run_id
         self._seal(stream, version, type_, data)
         event = self._codec.decode(self._position, type_, data)
         if event is not None:
             self._note(event)
+        return event
 
     def keep(self, ref: str, owner: str, text: str) -> None:
         """A text of another log, under the ref that its events have."""

@@ -2,10 +2,13 @@
 
 import json
 import os
+from contextlib import suppress
+from hashlib import sha256
 
 import pytest
 from threadbook import Memory
-from threadbook.adapters.store import StoreMismatch
+from threadbook.adapters import wiring
+from threadbook.adapters.store import StoreMismatch, chain
 from threadbook.adapters.store.transfer import TransferError
 from threadbook.projections.catalog import SYNCHRONOUS
 
@@ -180,3 +183,87 @@ def test_no_room_leaves_no_half_a_file(exported, tmp_path):
         exported.memory.export_log(full)
 
     assert not os.path.lexists(full.parent)
+
+
+def forged(lines):
+    """A file whose last line fits whatever stands before it, as somebody could write it."""
+    last, rows, texts, written = chain.START, 0, 0, b""
+    for line in lines[:-1]:
+        if line["line"] == "event":
+            data = json.dumps(line["data"], separators=(",", ":"))
+            columns = [line[name] for name in chain.COLUMNS.split(", ")[:-1]]
+            with suppress(OverflowError):
+                last = chain.link(last, (*columns, data))
+            rows += 1
+        texts += line["line"] == "body"
+        written += json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    end = {
+        "events": rows,
+        "bodies": texts,
+        "chain": last.hex(),
+        "digest": sha256(written).hexdigest(),
+    }
+    return written + json.dumps(lines[-1] | end).encode() + b"\n"
+
+
+def at_event(**values):
+    return lambda lines: lines[3].update(values)
+
+
+def at_body(**values):
+    return lambda lines: lines[-2].update(values)
+
+
+def a_word_of_the_forgotten(lines):
+    owner = f"thread:{Planted().id}"
+    lines.insert(-1, {"line": "body", "ref": "a" * 32, "owner": owner, "text": "kestrel"})
+
+
+def two_rows_in_one_place(lines):
+    for line in lines[3:5]:
+        line.update(stream="somebody's", version=1)
+
+
+FORGERIES = {
+    "a number that no database takes": (at_event(version=2**63), "version"),
+    "a time behind all calendars": (at_event(recorded_at_ms=2**62), "recorded_at_ms"),
+    "a time that runs backward": (at_event(recorded_at_ms=0), "does not belong here"),
+    "two rows in one place": (two_rows_in_one_place, "already there"),
+    "two texts of one ref": (lambda lines: lines[-2].update(ref=lines[-3]["ref"]), "already there"),
+    "a text that counts as erased": (at_body(owner=""), "owner"),
+    "a ref that is none": (at_body(ref="gone:1"), "ref"),
+    "a word of the forgotten": (a_word_of_the_forgotten, "does not belong here"),
+    "tables of a newer program": (lambda lines: lines[1]["data"].update(schema=99), "newer"),
+    "a line behind the last": (lambda lines: lines.append(lines[-1]), "does not belong|behind"),
+}
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_a_line_that_no_export_writes_is_refused_although_every_sum_is_right(
+    exported, tmp_path, forgery
+):
+    harm, told = FORGERIES[forgery]
+    lines = lines_of(exported.file)
+    exported.file.write_bytes(forged(lines))
+    imported(exported, exported.file, tmp_path / "sound").close()
+
+    harm(lines)
+    exported.file.write_bytes(forged(lines))
+
+    with pytest.raises((TransferError, StoreMismatch), match=told):
+        imported(exported, exported.file, tmp_path / "new")
+    with Memory.open(tmp_path / "new", clock=lambda: exported.now) as memory:
+        assert [each.type for each in memory.log()] == ["store.opened"]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_an_import_that_was_killed_leaves_a_home_that_is_new(home, database, tmp_path):
+    new = tmp_path / "new"
+    wiring.open_store(new, clock=lambda: home.now, create=True, announce=False).close()
+
+    with Memory.open(new, clock=lambda: home.now) as memory:
+        assert [each.type for each in memory.log()] == ["store.opened"]
+
+    with pytest.raises(StoreMismatch, match="simulated"):
+        Memory.open(new)
