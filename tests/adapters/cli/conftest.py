@@ -11,7 +11,7 @@ from tests.application.homes import Home
 @pytest.fixture(autouse=True)
 def nobodys_settings(monkeypatch, tmp_path):
     for name in list(os.environ):
-        if name.startswith(("THREADBOOK_", "CODEX_", "CLAUDE")):
+        if name.startswith(("THREADBOOK_", "CODEX_", "CLAUDE", "OTEL_")):
             monkeypatch.delenv(name)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "nobody"))

@@ -19,6 +19,7 @@ HEAVY = {
     "rich",
     "asyncio",
     "zstandard",
+    "opentelemetry",
 }
 SCRIPT = """
 import sys
