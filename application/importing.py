@@ -67,6 +67,7 @@ CODEX = "codex"
 READER = "import:codex"
 INSTRUCTIONS = f"{IMPORTS}/instructions.md"
 BATCH = 25  # Threads a transaction: others get the write lock in between.
+DAY_S = 86_400
 PREVIEW_CHARS_MAX = 200
 ID_CHARS_MAX = 200
 FILE_BYTES_MAX = 256 * 1024
@@ -85,6 +86,7 @@ LEFT = {
     "no_words": "without words",
     "project_file": "of a project whose .threadbook.toml cannot be used",
     "bad_id": "with an id that no session has",
+    "in_future": "of a time that is not yet; check the clock",
 }
 
 
@@ -178,8 +180,11 @@ class InvalidKey(Refused):
         )
 
 
-class NoSuchKey(Refused):
-    code = "unknown_project"
+class NoSuchScope(Refused):
+    code = "no_scope"
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"{scope} is no project; name one, as `project:<name>`")
 
 
 class Rehearsed(Exception):
@@ -197,7 +202,9 @@ def import_codex(
     """`scope` is whose the notes and the handbook are where the folder mixes projects."""
     asked = None if scope is None else checked_scope(scope)
     if asked is not None and not has_root(asked):
-        raise NoSuchKey(f"{asked} is no project; name one, as `project:<name>`")
+        raise NoSuchScope(asked)
+    if asked == GLOBAL != around.policy.scope:
+        raise NoSuchScope(asked)  # Nobody reads that one.
     report = ImportReport(program="codex", folder=folder.path, dry_run=dry_run)
     report.left_out += folder.left_out
     scopes: set[str] = set()
@@ -259,6 +266,8 @@ def import_thread(
         return "forgotten"
     if known.exists:
         scopes.add(known.scope)
+    if foreign.updated_at > now + DAY_S:
+        return "in_future"  # It would be the newest for ever, and never be read again.
     job = state.extraction(tx, version, thread_id)
     if extraction.is_up_to_date(
         job, watermark=foreign.updated_at, extractor=extraction.OFFLINE

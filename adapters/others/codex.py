@@ -54,7 +54,7 @@ def is_one(folder: Path) -> bool:
 def read(folder: Path) -> CodexFolder:
     left_out: list[LeftOut] = []
     try:
-        raw = files.text(folder / RAW_MEMORIES, bytes_max=RAW_BYTES_MAX)
+        raw = unix(files.text(folder / RAW_MEMORIES, bytes_max=RAW_BYTES_MAX))
     except (OSError, ValueError) as error:
         missing = isinstance(error, FileNotFoundError)
         told = (
@@ -68,7 +68,7 @@ def read(folder: Path) -> CodexFolder:
     found = texts(folder / SUMMARIES, below(folder / SUMMARIES, suffixes=(".md",)), left_out)
     summaries = {}
     for name, text in found.items():
-        summary = summary_of(text)
+        summary = summary_of(unix(text))
         if summary is None:
             why = "its first lines are no header of a summary"
             left_out.append(LeftOut(what=f"{SUMMARIES}/{name}", why=why))
@@ -113,6 +113,12 @@ def summary_of(text: str) -> Summary | None:
     if not rest.startswith("\n") or seconds(header["updated_at"]) is None:
         return None
     return Summary(header=header, text=rest[1:].removesuffix("\n"))
+
+
+def unix(text: str) -> str:
+    """A file whose first line ends as on Windows was converted as a whole; others hold what a
+    session said."""
+    return text.replace("\r\n", "\n") if text.partition("\n")[0].endswith("\r") else text
 
 
 def header_of(text: str, fields: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -516,8 +516,28 @@ def test_a_codex_home_will_do_and_other_folders_say_what_is_expected(tmp_path, h
             home.memory.import_folder(path)
     with pytest.raises(WrongOption, match="--project"):
         home.memory.import_folder(CODEX, projects=["x"])
-    with pytest.raises(Refused, match="name one"):
-        home.memory.import_folder(CODEX, scope="user")
+    for scope in ("user", "global"):
+        with pytest.raises(Refused, match="name one"):
+            home.memory.import_folder(CODEX, scope=scope)
+
+
+def test_a_folder_that_windows_has_converted_comes_in_with_the_same_words(tmp_path, single):
+    folder = copied(tmp_path)
+    for path in folder.rglob("*.md"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+    assert len(single.memory.import_folder(folder).imported) == 14
+    single.run()
+    assert inputs_of(single.root()) == inputs_of(CODEX)
+
+
+def test_a_session_of_a_time_that_is_not_yet_is_left(tmp_path, single):
+    single.now -= 3 * DAY_S
+
+    report = single.memory.import_folder(CODEX)
+
+    assert set(report.left) == {"in_future"}
+    assert len(report.left["in_future"]) + len(report.imported) == 14
 
 
 def test_a_folder_of_several_memories_names_them(tmp_path, home):
