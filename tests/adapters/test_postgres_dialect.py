@@ -91,6 +91,7 @@ GIVEN = {
     "root": ["/home/ann/a", "r"],
     "kind": ["memory_stage1", "memory_consolidate_global"],
     "session_id": ["s1"],
+    "session": ["s1", "s2"],
     "start": ["t", "t1", "", "%"],
     "day": ["1970-01-01", "1970-01-02"],
     "now": [0, 5, 90_000],

@@ -176,7 +176,7 @@ def test_deleted_text_that_is_not_overwritten_is_found(planted, monkeypatch):
     certificate = prove(planted)
 
     assert certificate.verdict == "found"
-    assert places(certificate) == {"threadbook.sqlite"}
+    assert places(certificate) >= {"threadbook.sqlite"}
 
 
 def long_text(seed):
