@@ -137,6 +137,7 @@ def threads_of(
     raw: str, summaries: dict[str, Summary], left_out: list[LeftOut]
 ) -> list[ForeignThread]:
     found = []
+    unlike: list[str] = []
     for match in _THREAD.finditer(raw):
         header, rest = header_of(raw[match.end() : match.end() + 16_384], _RAW_FIELDS)
         if len(header) < len(_RAW_FIELDS) or not rest.startswith("\n"):
@@ -146,12 +147,14 @@ def threads_of(
         says = {"thread_id": match["id"], **header}
         del says["rollout_summary_file"]
         if summary is None or any(summary.header[field] != told for field, told in says.items()):
-            what = f"{RAW_MEMORIES}: {match['id']}"
-            left_out.append(LeftOut(what=what, why=RAW_WITHOUT_SUMMARY))
+            unlike.append(match["id"])
             continue
         words = match.end() + sum(len(f"{name}: {told}\n") for name, told in header.items()) + 1
         found.append(Section(thread_id=match["id"], begins=match.start(), words=words, file=file))
     sections = in_order(found, left_out)
+    # An earlier section of a session that is there is a quotation.
+    for thread_id in sorted(set(unlike) - {section.thread_id for section in found}):
+        left_out.append(LeftOut(what=f"{RAW_MEMORIES}: {thread_id}", why=RAW_WITHOUT_SUMMARY))
     ends = [*(section.begins for section in sections[1:]), len(raw)] if sections else []
     return [
         thread
