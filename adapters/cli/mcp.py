@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import telemetry
 from .common import Context, harmless, options
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def command(context: Context, cwd: Path | None, session: str | None) -> None:
     desk = desk_of(context, folder, session=session or session_of_the_agent())
     from ..mcp.server import serve
 
-    serve(desk)
+    serve(desk, leave=telemetry.finish)
 
 
 def desk_of(context: Context, cwd: str, *, session: str | None) -> "Desk":

@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from types import FrameType
 from typing import Any
@@ -112,8 +113,18 @@ def result(answer: Answer) -> types.CallToolResult:
     )
 
 
-def serve(desk: Desk) -> None:
-    """Serve one client until it closes its end of either pipe, or until SIGTERM or Ctrl-C."""
+def serve(desk: Desk, *, leave: Callable[[], None]) -> None:
+    """Serve one client until it closes its end of either pipe, or until SIGTERM or Ctrl-C, which
+    `leave` comes before."""
+
+    def ended(number: int, _: FrameType | None) -> None:
+        """End at once. The thread that waits for the client's next line cannot be told to stop,
+        and nothing is lost: what a call had not committed is as if it had not been asked."""
+        try:
+            leave()
+        finally:
+            os._exit(0)
+
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
         signal.signal(number, ended)
@@ -124,9 +135,3 @@ async def served(desk: Desk) -> None:
     serving = server(desk)
     async with stdio_server() as (reading, writing):
         await serving.run(reading, writing, serving.create_initialization_options())
-
-
-def ended(number: int, _: FrameType | None) -> None:
-    """End at once. The thread that waits for the client's next line cannot be told to stop, and
-    nothing is lost: what a call had not committed is as if it had not been asked."""
-    os._exit(0)

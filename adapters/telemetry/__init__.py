@@ -94,7 +94,11 @@ def lost(error: Exception) -> None:
 
 
 def is_asked_for() -> bool:
-    return any(map(os.environ.get, ASKS)) and os.environ.get("OTEL_SDK_DISABLED", "") != "true"
+    return any(map(os.environ.get, ASKS)) and not is_disabled()
+
+
+def is_disabled() -> bool:
+    return os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
 def begin(*, serves: bool = False) -> None:

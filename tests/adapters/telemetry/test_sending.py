@@ -12,11 +12,16 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality
 from threadbook.adapters import telemetry
 
 from tests.adapters.cli.commands import MAIN
-from tests.adapters.mcp.clients import connected
+from tests.adapters.mcp.clients import connected, environment, words
 from tests.adapters.telemetry.collector import Collector
 from tests.application.homes import FERN, ROOT, rfc
 
 SESSION = "019b7a00-00ff-7000-8000-0000000000ff"
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "t", "version": "1"},
+}
 SECONDS = 3.0  # What a command may take on a busy machine beside what it waits for.
 BLOCKED = (
     "import sys\n"
@@ -84,7 +89,7 @@ def test_the_users_own_variables_hold(ran):
 @pytest.mark.parametrize(
     "variables",
     [
-        {"OTEL_SDK_DISABLED": "true"},
+        {"OTEL_SDK_DISABLED": "True"},
         {"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"},
         {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
     ],
@@ -120,6 +125,31 @@ def test_a_server_sends_what_it_was_asked(home):
         assert all(each["gen_ai.conversation.id"] == SESSION for _, each in told)
         assert not [path for path, body in collector.bodies if b"walrus" in body]
         assert not [path for path, body in collector.bodies if b"make check" in body]
+
+
+def test_a_server_that_is_told_to_end_sends_first(home):
+    home.run()
+    with Collector() as collector:
+        server = subprocess.Popen(
+            words(home, "--cwd", FERN),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | environment(**collector.variables),
+        )
+        with server:
+            listed = {"name": "list", "arguments": {}}
+            for number, (method, more) in enumerate(
+                [("initialize", HELLO), ("tools/call", listed)], start=1
+            ):
+                asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": more}
+                server.stdin.write(json.dumps(asked).encode() + b"\n")
+                server.stdin.flush()
+                assert json.loads(server.stdout.readline())["result"]
+            server.terminate()
+
+        assert server.returncode == 0
+        assert "threadbook.tool.calls" in collector.metrics()
+        assert [name for name, _ in collector.spans() if name == "search_memory"]
 
 
 def test_a_hook_leaves_the_sending_to_another(ran):
