@@ -3,10 +3,14 @@
 One is whole or not there: it is written under another name, read through, synced, and only then
 named. It holds texts as the database does, so that it goes when one of them is erased: in the
 transaction that erases, before the commit, so that no crash leaves a forgotten text in it.
+
+What else lies in that folder, or behind a link there, is a person's own, and is not touched.
 """
 
 import os
+import re
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
@@ -28,6 +32,8 @@ from .errors import (
 FOLDER = "backups"
 PART = ".part"  # One that is being made, or was when its process was killed.
 SUFFIX = ".sqlite"
+# What is made here, and what SQLite puts beside it.
+OURS = re.compile(r"schema-\d+-position-\d+\.(sqlite|part)(-wal|-shm|-journal)?")
 PAGE = 500
 
 
@@ -63,7 +69,8 @@ def make(home: Path, source: Path, *, schema: int, position: int, chain: bytes, 
     part = backup.with_suffix(PART)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o700)
+        if not folder.is_symlink():  # A folder elsewhere has other files, and other readers.
+            folder.chmod(0o700)
         remove_parts(home)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         try:
@@ -154,9 +161,11 @@ def is_outdated(path: Path, db: sqlite3.Connection) -> bool:
 
 
 def names(home: Path) -> Iterator[Path]:
-    """Everything in the folder: of a backup that was cut off, SQLite's own files too."""
+    """Every backup in the folder, and of one that was cut off SQLite's own files too."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        yield from (home / FOLDER).iterdir()
+        for path in (home / FOLDER).iterdir():
+            if OURS.fullmatch(path.name):
+                yield path
 
 
 def remove_parts(home: Path) -> None:
@@ -166,13 +175,15 @@ def remove_parts(home: Path) -> None:
 
 
 def remove(path: Path) -> None:
-    """Overwritten first, as what is erased from the database is."""
-    with open(path, "r+b", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        zeros = bytes(1 << 20)
-        while (at := file.tell()) < size:
-            file.write(zeros[: size - at])
-        os.fsync(file.fileno())
+    """Overwritten first, as what is erased from the database is. Of a link only the name goes."""
+    if stat.S_ISREG(os.lstat(path).st_mode):
+        opened = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with open(opened, "r+b", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            zeros = bytes(1 << 20)
+            while (at := file.tell()) < size:
+                file.write(zeros[: size - at])
+            os.fsync(file.fileno())
     path.unlink()
     files.sync_folder(path.parent)
 

@@ -25,6 +25,7 @@ from .connections import Connections
 from .errors import (
     NoMemoryYet,
     StoreMismatch,
+    StoreUnreadable,
     busy,
     explain_os,
     translated,
@@ -91,8 +92,6 @@ class SqliteStore(LogStore):
             with translated(store.path, store._writer):
                 store._create(simulated=simulated, create=create, announce=announce)
                 store._admit(simulated=simulated, check=check)
-                if announce and check:
-                    store._begin_if_empty(simulated=simulated)
         except OSError as error:
             store.close()
             raise explain_os(error, store.path) from error
@@ -225,6 +224,13 @@ class SqliteStore(LogStore):
         db.execute(f"PRAGMA user_version = {dialect.SCHEMA_NUMBER}")
 
     def _back_up(self, schema: int, view: WritingView) -> None:
+        # A migration that was killed left one, and the older program, which knows nothing of it,
+        # has erased since.
+        if left := backups.drop_outdated(self.home, view._log):
+            raise StoreUnreadable(
+                f"{', '.join(left)} holds texts that were erased since and cannot be removed;"
+                " remove it, then run the command again"
+            )
         backups.make(
             self.home,
             self.path,

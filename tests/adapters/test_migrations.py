@@ -572,9 +572,47 @@ def test_what_a_killed_migration_left_goes_with_an_erasure_too(old):
     assert [path.suffix for path in backups(old)] == [".sqlite"]
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_what_a_person_keeps_beside_the_backups_stays_as_it_is(old, tmp_path, is_linked):
+    folder = tmp_path / "elsewhere" if is_linked else old / "backups"
+    (folder / "old").mkdir(mode=0o755, parents=True)
+    if is_linked:
+        (old / "backups").symlink_to(folder)
+    for name in ("letter.txt", "taxes.sqlite"):
+        (folder / name).write_text("my own")
+    (folder / "schema-1-position-2.sqlite").symlink_to(folder / "letter.txt")
+    mode = folder.stat().st_mode
+
+    store = opened_old(old)
+    with store.writing(actor="application") as writing:
+        writing.erase(owners=[f"thread:{Session(number=3).id}", *CONSOLIDATIONS])
+
+    assert sorted(os.listdir(folder)) == ["letter.txt", "old", "taxes.sqlite"]
+    assert {path.read_text() for path in folder.iterdir() if path.is_file()} == {"my own"}
+    assert not is_linked or folder.stat().st_mode == mode
+    assert store.pending_erasures() == []
+    assert KESTREL not in bytes_of(old)
+
+
+def test_a_backup_of_texts_that_the_older_program_has_erased_since_goes_with_the_next_migration(
+    old,
+):
+    kept = old / "backups" / "schema-1-position-7.sqlite"
+    kept.parent.mkdir()
+    with closing(sqlite3.connect(old / "threadbook.sqlite")) as db:
+        db.execute("VACUUM INTO ?", (str(kept),))  # As a migration that was killed left it.
+        db.execute("DELETE FROM bodies WHERE owner = ?", (f"thread:{Session(number=3).id}",))
+        db.commit()
+
+    opened_old(old)
+
+    assert kept not in backups(old)
+    assert len(backups(old)) == 1
+
+
 def test_a_backup_that_cannot_be_removed_is_told_as_pending_until_it_is_gone(old):
     store = opened_old(old)
-    stuck = old / "backups" / "stuck.sqlite"
+    stuck = old / "backups" / "schema-1-position-7.sqlite"
     stuck.mkdir()
 
     with store.writing(actor="application") as writing:
