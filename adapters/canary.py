@@ -20,10 +20,20 @@ Opened = Callable[[Path], AbstractContextManager[Any]]  # What `Memory.open` giv
 ENDED_BEFORE_S = 12 * 3600
 THREAD_ID = "00000000-0000-4000-8000-00000000cafe"
 WORD = "canary-perch"
+# What a person may have switched off, and whose defaults the canary goes by.
+SWITCHES = ("generate_memories", "use_memories")
+MEASURES = (
+    "max_rollout_age_days",
+    "min_rollout_idle_hours",
+    "max_unused_days",
+    "max_raw_memories_for_consolidation",
+    "context_tokens",
+)
 
 
 def round_trip(folder: Path, opened: Opened, *, now: float) -> Iterator[Finding]:
-    """`opened` gives a memory in a home; `folder` is an empty one that nobody else uses."""
+    """`opened` gives a memory in a home, with the defaults of the `MEASURES`; `folder` is an empty
+    one that nobody else uses."""
     project = folder / "project"
     project.mkdir()
     session = folder / "sessions" / f"rollout-{THREAD_ID}.jsonl"
@@ -31,6 +41,7 @@ def round_trip(folder: Path, opened: Opened, *, now: float) -> Iterator[Finding]
     session.write_text(transcript(project, ended_at=now - ENDED_BEFORE_S), encoding="utf-8")
     try:
         with opened(folder / "home") as memory:
+            off = [f"`{key} = false`" for key in SWITCHES if not getattr(memory.settings, key)]
             memory.run(sessions=[session.parent])
             shown = WORD in memory.context(project).text
             memory.forget(THREAD_ID)
@@ -48,12 +59,18 @@ def round_trip(folder: Path, opened: Opened, *, now: float) -> Iterator[Finding]
             what="canary",
             told="a made-up session was learned from, shown to the next one, and forgotten",
         )
-    if not shown:
+    if not shown and off:
+        yield Finding(
+            level="warning",
+            what="canary",
+            told=f"your settings say {' and '.join(off)}: what sessions teach is not shown to the"
+            " next ones",
+        )
+    elif not shown:
         yield Finding(
             level="error",
             what="canary",
-            told="what a made-up session taught is not shown to the next one; your settings (status"
-            " prints them) may switch it off",
+            told="what a made-up session taught is not shown to the next one; please report this",
         )
     if not gone:
         yield Finding(

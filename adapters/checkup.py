@@ -20,9 +20,10 @@ LOGS = ("hooks.log", "shown.jsonl")
 
 def home_findings(home: Path) -> Iterator[Finding]:
     if not home.is_dir():
-        yield Finding(
-            level="error", what="home", told=f"{home} is not there; `threadbook run` makes it"
-        )
+        told = f"{home} is not there; `threadbook run` makes it"
+        if os.path.lexists(home):
+            told = f"{home} is no folder; move it away, or choose another --home"
+        yield Finding(level="error", what="home", told=told)
         return
     yield from permissions(home)
     yield from room(home)

@@ -91,7 +91,7 @@ def doctor(
 
     from ..application.doctor import Finding, findings
     from ..application.ports import Failure
-    from .canary import round_trip
+    from . import canary
     from .checkup import home_findings
 
     folder = home_of(home)
@@ -104,13 +104,17 @@ def doctor(
                 found.append(Finding(level="warning", what="erasure", told=f"pending: {pending}"))
             if why := memory.store.sealed():
                 found.append(Finding(level="error", what="sealed", told=why))
+            with memory.store.writing(actor="application"):
+                pass  # Nothing is recorded: whether anything could be.
     except Failure as error:
         found.append(Finding(level="error", what="store", told=str(error)))
     else:
         found.append(Finding(level="fine", what="store", told="the store opens, as its head says"))
     with TemporaryDirectory(prefix="threadbook-doctor-") as place:
-        opened = partial(Memory.open, config=config, settings={"database": "", "scope": "project"})
-        found += round_trip(Path(place), opened, now=time.time())
+        usual = {key: getattr(Settings(), key) for key in canary.MEASURES}
+        for_it = {"database": "", "scope": "project", **usual}
+        opened = partial(Memory.open, config=config, settings=for_it)
+        found += canary.round_trip(Path(place), opened, now=time.time())
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from threadbook import Memory
 from threadbook.adapters.canary import round_trip
 from threadbook.adapters.checkup import home_findings
+from threadbook.adapters.memory import doctor
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application.doctor import findings
 from threadbook.domain.events import STORE_STREAM, NoteAdded
@@ -173,10 +174,49 @@ def test_a_made_up_session_goes_the_whole_way(canary):
     assert (level, "shown to the next one, and forgotten" in told) == ("fine", True)
 
 
+@pytest.mark.parametrize("switch", ["use_memories", "generate_memories"])
+def test_what_a_person_switched_off_is_told_and_is_no_fault(canary, switch):
+    ((level, told),) = canary(**{switch: False})
+
+    assert (level, f"`{switch} = false`" in told) == ("warning", True)
+
+
 def test_where_nothing_is_shown_the_made_up_session_finds_it(canary):
-    ((level, told),) = canary(use_memories=False)
+    ((level, told),) = canary(max_rollout_age_days=0)
 
     assert (level, "is not shown" in told) == ("error", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["min_rollout_idle_hours = 48", "max_rollout_age_days = 0", "max_unused_days = 0",
+     "context_tokens = 100", 'scope = "global"'],
+)  # fmt: skip
+def test_a_persons_own_measure_is_no_fault_of_the_memory(learned, tmp_path, text):
+    config = tmp_path / "config.toml"
+    config.write_text(text)
+
+    found = doctor(learned.path, clock=lambda: learned.now, config=config)
+
+    assert [each.told for each in found if each.level == "error"] == []
+
+
+def test_a_log_that_failed_verify_takes_nothing_and_doctor_says_so(learned):
+    (learned.path / "verify-failed").write_text("{}")
+
+    told = doctor(learned.path, clock=lambda: learned.now)
+
+    assert [("verify" in each.told, each.level) for each in told if each.what == "store"] == [
+        (True, "error")
+    ]
+
+
+def test_a_file_in_a_homes_place_is_no_missing_home(tmp_path):
+    (tmp_path / "home").write_text("a letter")
+
+    (found,) = home_findings(tmp_path / "home")
+
+    assert (found.level, "no folder" in found.told) == ("error", True)
 
 
 def test_a_way_that_breaks_is_told_with_what_broke_it(canary, tmp_path):
