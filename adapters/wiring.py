@@ -40,7 +40,29 @@ def open_store(
 ) -> LogStore:
     """The file in the home, or the schema of a DSN with this home beside it.
 
-    `announce=False` makes a log that is still empty, for one that is imported into it."""
+    `announce=False` makes a log that is still empty, for one that is imported into it; where
+    nothing was, it begins when it is next opened."""
+    store = opened_store(
+        home, database=database, clock=clock, create=create, check=check, announce=announce
+    )
+    try:
+        if announce and check:
+            store.begin_if_empty(simulated=clock is not None)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def opened_store(
+    home: Path,
+    *,
+    database: str,
+    clock: Callable[[], float] | None,
+    create: bool,
+    check: bool,
+    announce: bool,
+) -> LogStore:
     if database:
         try:
             from .store.postgres import PostgresStore

@@ -147,7 +147,7 @@ class LogStore(ABC):
         with self._writing(actor=actor, run_id=run_id, wait_s=wait_s) as view:
             yield view
 
-    def _begin_if_empty(self, *, simulated: bool) -> None:
+    def begin_if_empty(self, *, simulated: bool) -> None:
         """An import that was killed, or that brought nothing, leaves a log without a beginning."""
         with self._looking() as db:
             position, _ = end_of(db)

@@ -123,8 +123,6 @@ class PostgresStore(LogStore):
             store._create(simulated=simulated, create=create, announce=announce)
             store.machine = machine() if machine is not None else None
             store._admit(simulated=simulated, check=check)
-            if announce and check:
-                store._begin_if_empty(simulated=simulated)
         except OSError as error:
             store.close()
             raise explain_os(error, home) from error
