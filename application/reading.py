@@ -9,7 +9,7 @@ A `Reading` holds no transaction. Open one for each question; what it costs is o
 decides, and the files that are asked for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import groupby
 from typing import Literal
@@ -34,7 +34,7 @@ from ..projections.folder import SUMMARIES
 from . import state
 from .places import scope_of
 from .ports import Busy, View
-from .roots import Root, gone, imports_are_as_rendered, manifest, notes_of, wanted
+from .roots import Root, gone, imports_are_as_rendered, manifest, notes_of, published, wanted
 from .surroundings import GLOBAL, Files, Kind, Seen, Surroundings
 
 LOCK_WAIT_S = 0.05
@@ -124,11 +124,13 @@ class Reading(Struct, frozen=True, kw_only=True):
 
 
 class Visible:
-    """What is there for a reader, where some sessions are out of the memory."""
+    """What is there for a reader, where some sessions are out of the memory. `published` are the
+    files of the newest success, which say whose a statement is that somebody has since changed."""
 
-    def __init__(self, files: Files, gone: Gone) -> None:
+    def __init__(self, files: Files, gone: Gone, published: Mapping[str, str]) -> None:
         self.files = files
         self.gone = gone
+        self.published = published
 
     def kind(self, path: str) -> Kind | None:
         kind = self.files.kind(path)
@@ -144,7 +146,13 @@ class Visible:
         if self.is_withheld(path):
             raise NotFound(f"there is no {path}; list shows what there is")
         text = self.files.text(path)
-        return withheld(path, text, self.gone, handbook=self.handbook() if path == SUMMARY else "")
+        return withheld(
+            path,
+            text,
+            self.gone,
+            handbook=self.handbook() if path == SUMMARY else "",
+            published=self.published,
+        )
 
     def handbook(self) -> str:
         try:
@@ -262,7 +270,7 @@ def reading_of(view: View, root: Root, files: Files, rendered_position: int | No
         root=root,
         position=view.position,
         rendered_position=rendered_position,
-        files=Visible(files, out) if out else files,
+        files=Visible(files, out, published(view, root)) if out else files,
     )
 
 

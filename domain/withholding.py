@@ -7,16 +7,18 @@ citation of a line means the same line before and after.
 
 Sources are read by the grammar that our own writers keep (`artifact`): a statement ends with its
 tasks, a task names its sessions' summaries. Where a text does not keep it, a line goes that names
-such a session's id or its summary. In doubt a line goes: where a number means several tasks, one of
-them is enough.
+such a session's id or its summary, and one that says again what the same memory as it was published
+would have withheld: a hand that changed a file has not changed whose words they are. In doubt a
+line goes: where a number means several tasks, one of them is enough.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from .artifact import BLOCK_HEADINGS, MEMORY, SUMMARY, cited_tasks
+from .retold import retold
 
 WITHHELD = "[1 statement withheld]"
 RAW_MEMORIES = "raw_memories.md"
@@ -68,26 +70,44 @@ class Task(Struct, kw_only=True):
 def thread_of(header: str) -> str | None:
     """The thread that a summary's text is of, by its first line."""
     first = header.partition("\n")[0]
-    return first.removeprefix("thread_id: ") if first.startswith("thread_id: ") else None
+    return first.removeprefix("thread_id: ").rstrip() if first.startswith("thread_id: ") else None
 
 
-def withheld(path: str, text: str, gone: Gone, *, handbook: str = "") -> str:
-    """The text of a file that may be read. `handbook` is MEMORY.md, which says what a task is."""
+def withheld(
+    path: str,
+    text: str,
+    gone: Gone,
+    *,
+    handbook: str = "",
+    published: Mapping[str, str] | None = None,
+) -> str:
+    """The text of a file that may be read. `handbook` is MEMORY.md, which says what a task is;
+    `published` are the files as they were published, whatever was made of them since."""
     if not gone or path.startswith((NOTES, f"{SUMMARIES}/")):
         return text
     lines = text.split("\n")
+    out = lines_out(path, lines, gone, handbook)
+    known = published or {}
+    if path != RAW_MEMORIES and known.get(path) != text:  # Else its grammar is its writer's own.
+        for each, told in known.items():
+            as_told = told.split("\n")
+            out |= retold(lines, as_told, lines_out(each, as_told, gone, known.get(MEMORY, "")))
+    return "\n".join(
+        WITHHELD if at in out and line.strip() else line for at, line in enumerate(lines)
+    )
+
+
+def lines_out(path: str, written: Sequence[str], gone: Gone, handbook: str) -> set[int]:
+    lines = [line.rstrip() for line in written]  # An editor may end its lines otherwise.
     if path == RAW_MEMORIES:
         out = raw_sections(lines, gone)
     elif path == MEMORY:
         out = handbook_lines(lines, gone)
     elif path == SUMMARY:
-        out = summary_lines(lines, tasks_of(handbook.split("\n"), gone))
+        out = summary_lines(lines, tasks_of([line.rstrip() for line in handbook.split("\n")], gone))
     else:
         out = set()
-    out |= {at for at, line in enumerate(lines) if gone.named_in(line)}
-    return "\n".join(
-        WITHHELD if at in out and line.strip() else line for at, line in enumerate(lines)
-    )
+    return out | {at for at, line in enumerate(lines) if gone.named_in(line)}
 
 
 def raw_sections(lines: Sequence[str], gone: Gone) -> set[int]:

@@ -1,6 +1,8 @@
 """What a reader sees: the folder as it stands, else the log, and nothing that is out of memory."""
 
 import os
+import re
+import textwrap
 
 import pytest
 from hypothesis import given, settings
@@ -161,6 +163,38 @@ def test_a_session_that_leaves_the_memory_is_read_by_nobody_before_any_run(home,
     home.run()
     assert A_WORDS not in all_of(home)
     assert WITHHELD not in all_of(home)
+
+
+def wrapped(text):
+    return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, 40) or [""])
+
+
+HANDS = {
+    "windows": lambda text: text.replace("\n", "\r\n"),
+    "blanks at the ends": lambda text: text.replace("\n", "  \n"),
+    "indented": lambda text: textwrap.indent(text, "    "),
+    "wrapped": wrapped,
+    "without marks": lambda text: re.sub(r" \[Task \d+\]", "", text),
+    "renumbered": lambda text: re.sub(r"Task (\d)", r"Task 4\1", text),
+    "without sources": lambda text: re.sub(r"(?m)^- rollout_summaries/.*\n", "", text),
+    "quotes alone": lambda text: "\n".join(re.findall('"[^"]+"', text)),
+}
+
+
+@pytest.mark.parametrize("hand", HANDS)
+@pytest.mark.parametrize("file", ["MEMORY.md", "memory_summary.md", "MEMORY.md.bak"])
+def test_what_a_hand_has_changed_still_says_nothing_of_a_session_that_left(home, hand, file):
+    written = folder_of(home) / file
+    text = (folder_of(home) / file.removesuffix(".bak")).read_text()
+    written.write_bytes(HANDS[hand](text).encode())
+    before = re.sub(r"\s+", " ", read(home).text(file))
+
+    leaves(home, A, "polluted")
+
+    assert A_WORDS in before
+    assert A_WORDS not in re.sub(r"\s+", " ", read(home).text(file))
+    assert B_WORDS in read(home).text(file)
+    assert len(read(home).text(file).split("\n")) == len(written.read_bytes().split(b"\n"))
 
 
 def test_the_summary_of_a_withheld_session_cannot_be_told_from_one_that_never_was(home):
