@@ -52,16 +52,33 @@ class Spool:
         """The lines that were left. They are gone when the block has ended well."""
         try:
             self._take()
-            lines = [line for line in self.taken_path.read_bytes().split(b"\n") if line]
+            taken = self.taken_path.open("rb")
         except FileNotFoundError:
             yield []
             return
         except OSError as error:
-            raise Failure(
-                f"{self.path} cannot be read ({error.strerror}); make it your own, or remove it"
-            ) from error
-        yield lines
-        self.taken_path.unlink(missing_ok=True)
+            raise self._unreadable(error) from error
+        with taken:
+            try:
+                lines = [line for line in taken.read().split(b"\n") if line]
+            except OSError as error:
+                raise self._unreadable(error) from error
+            yield lines
+            self._remove(taken.fileno())
+
+    def _unreadable(self, error: OSError) -> Failure:
+        return Failure(
+            f"{self.path} cannot be read ({error.strerror}); make it your own, or remove it"
+        )
+
+    def _remove(self, taken: int) -> None:
+        """Only the file that was read: a quicker taker may have ended, and another begun."""
+        fcntl.flock(taken, fcntl.LOCK_EX)  # Who else has read this file looks after us.
+        try:
+            if os.path.samestat(os.fstat(taken), os.stat(self.taken_path)):
+                os.unlink(self.taken_path)
+        except FileNotFoundError:
+            return
 
     def _take(self) -> None:
         if self.taken_path.exists():
