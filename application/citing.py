@@ -12,7 +12,7 @@ loses nothing: what ingest finds in the transcript counts no session's turns twi
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..domain import extraction
-from ..domain.citation import parse
+from ..domain.citation import parse, usage_ids
 from ..domain.events import Phase2Succeeded, consolidation_stream, extraction_stream
 from ..domain.session import CitedReply
 from ..projections import citations, selection, shown, stage1_outputs
@@ -28,11 +28,19 @@ def cite(
 ) -> CiteReport:
     """Read a whole reply and count what it used. Without a session nothing counts."""
     citation = parse(reply)
-    ids = citation.usage_ids
-    report = CiteReport(visible=citation.visible)
-    for written in citation.ids_raw:
-        if written.lower() not in ids:
-            report.not_counted[written] = "not_an_id"
+    report = count_written(around, citation.ids_raw, session=session, turn=turn, actor=actor)
+    report.visible = citation.visible
+    return report
+
+
+def count_written(
+    around: Surroundings, written: Sequence[str], *, session: str | None, turn: int, actor: str
+) -> CiteReport:
+    """Count a use of each thread that a model named, which may have written anything."""
+    ids = usage_ids(tuple(written))
+    report = CiteReport()
+    others = [each for each in written if each.lower() not in ids]
+    report.not_counted |= dict.fromkeys(others, "not_an_id")
     if session:
         count(around, ids, session=session, turn=turn, actor=actor, report=report)
     else:
@@ -42,7 +50,7 @@ def cite(
 
 def cited(around: Surroundings, ids: Iterable[str], *, session: str, turn: int, actor: str) -> int:
     """Count a use of each thread; how many uses were new."""
-    report = CiteReport(visible="")
+    report = CiteReport()
     count(around, ids, session=session, turn=turn, actor=actor, report=report)
     return len(report.counted)
 

@@ -116,6 +116,6 @@ class CiteReport(Struct, kw_only=True):
     not shown it), `counted_before` (in the same turn).
     """
 
-    visible: str
+    visible: str = ""
     counted: list[str] = field(default_factory=list)
     not_counted: dict[str, str] = field(default_factory=dict)

@@ -66,8 +66,8 @@ class InvalidCursor(Unreadable):
 class InvalidLineOffset(Unreadable):
     code = "invalid_line_offset"
 
-    def __init__(self) -> None:
-        super().__init__("line_offset 0 is no line; lines are counted from 1")
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"line_offset {offset} is no line; lines are counted from 1")
 
 
 class LineOffsetExceedsFileLength(Unreadable):
@@ -83,8 +83,8 @@ class LineOffsetExceedsFileLength(Unreadable):
 class InvalidMaxLines(Unreadable):
     code = "invalid_max_lines"
 
-    def __init__(self) -> None:
-        super().__init__("max_lines 0 would read nothing; give 1 or more, or leave it out")
+    def __init__(self, most: int) -> None:
+        super().__init__(f"max_lines {most} would read nothing; give 1 or more, or leave it out")
 
 
 class EmptyQuery(Unreadable):
@@ -97,8 +97,8 @@ class EmptyQuery(Unreadable):
 class InvalidMatchWindow(Unreadable):
     code = "invalid_match_window"
 
-    def __init__(self) -> None:
-        super().__init__("match_mode.line_count 0 is no window; give 1 or more lines")
+    def __init__(self, count: int) -> None:
+        super().__init__(f"match_mode.line_count {count} is no window; give 1 or more lines")
 
 
 class ListArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -287,32 +287,19 @@ class Tools:
 
     def report_use(self, asked: UseArguments) -> UseAnswer:
         """Count each session's memory that this session was shown and has used."""
+        from .citing import count_written
+
         with self.watched("report_use", asked) as tell:
-            answer = self._used(asked)
-            tell(answer)
-        return answer
-
-    def _used(self, asked: UseArguments) -> UseAnswer:
-        from ..domain.citation import usage_ids
-        from . import citing
-        from .reports import CiteReport
-
-        ids = usage_ids(asked.thread_ids)
-        report = CiteReport(visible="")
-        if self.session:
-            citing.count(
+            report = count_written(
                 self.around,
-                ids,
+                asked.thread_ids,
                 session=self.session,
                 turn=asked.turn,
                 actor=self.actor,
-                report=report,
             )
-        else:
-            report.not_counted |= dict.fromkeys(ids, "no_session")
-        others = [each for each in asked.thread_ids if each.lower() not in ids]
-        report.not_counted |= dict.fromkeys(others, "not_an_id")
-        return UseAnswer(counted=report.counted, not_counted=report.not_counted)
+            answer = UseAnswer(counted=report.counted, not_counted=report.not_counted)
+            tell(answer)
+        return answer
 
     def shown(
         self,
@@ -359,10 +346,10 @@ def listed(reading: Reading, asked: ListArguments) -> ListAnswer:
 
 def read(reading: Reading, asked: ReadArguments) -> ReadAnswer:
     """A file from a line on, cut in the middle where it is over the budget."""
-    if asked.line_offset == 0:
-        raise InvalidLineOffset
-    if asked.max_lines == 0:
-        raise InvalidMaxLines
+    if asked.line_offset < 1:
+        raise InvalidLineOffset(asked.line_offset)
+    if asked.max_lines is not None and asked.max_lines < 1:
+        raise InvalidMaxLines(asked.max_lines)
     path = found(reading, asked.path)
     if reading.kind(path) != "file":
         raise NotFile(f"path {asked.path!r} is no file; list shows what is in a folder")
@@ -440,8 +427,8 @@ def query_of(asked: SearchArguments) -> Query:
         if not query.folded(text):
             raise EmptyQuery(f"queries has {text!r}, which normalized leaves nothing of")
     match query.mode:
-        case AllWithinLines(line_count=0):
-            raise InvalidMatchWindow
+        case AllWithinLines(line_count=count) if count < 1:
+            raise InvalidMatchWindow(count)
     return query
 
 

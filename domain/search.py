@@ -97,7 +97,7 @@ class Query(Struct, frozen=True, kw_only=True):
 
     def excerpt(self, lines: Sequence[str], hit: Hit, *, context_lines: int) -> Excerpt:
         """The finding with so many lines before and behind it, as far as there is room."""
-        reach = min(context_lines, EXCERPT_BYTES_MAX)  # An empty line takes a byte, too.
+        reach = min(max(context_lines, 0), EXCERPT_BYTES_MAX)  # An empty line takes a byte, too.
         first = max(hit.start - reach, 0)
         last = min(hit.end + reach, len(lines) - 1)
         around = first, last

@@ -14,7 +14,7 @@ from .common import Context, here, options, say
 @click.argument("queries", metavar="QUERY…", nargs=-1, required=True)
 @click.option("--exact", is_flag=True, help="Lines with any QUERY, letter for letter.")
 @click.option("--all", "all_", is_flag=True, help="Lines with every QUERY, letter for letter.")
-@click.option("--within", type=int, metavar="N", help="Every QUERY within N lines.")
+@click.option("--within-lines", type=int, metavar="N", help="Every QUERY within N lines.")
 @click.option("-i", "--ignore-case", is_flag=True, help="Exact, but A and a are the same.")
 @click.option("--normalized", is_flag=True, help="Exact, but only letters and digits count.")
 @click.option("--context", "context_lines", type=click.IntRange(min=0), help="Lines around each.")
@@ -27,7 +27,7 @@ def command(
     queries: tuple[str, ...],
     exact: bool,
     all_: bool,
-    within: int | None,
+    within_lines: int | None,
     ignore_case: bool,
     normalized: bool,
     context_lines: int | None,
@@ -43,7 +43,7 @@ def command(
     """
     from ...domain.search import AllOnSameLine, AllWithinLines, AnyOf, MatchMode
 
-    letters = exact or all_ or within is not None or ignore_case or normalized
+    letters = exact or all_ or within_lines is not None or ignore_case or normalized
     if not letters and (cursor is not None or context_lines is not None):
         raise click.UsageError("--context and --cursor are for an exact search: add --exact")
     if not letters:
@@ -62,8 +62,8 @@ def command(
         return
 
     mode: MatchMode = AllOnSameLine() if all_ else AnyOf()
-    if within is not None:
-        mode = AllWithinLines(within)
+    if within_lines is not None:
+        mode = AllWithinLines(within_lines)
     with context.open() as memory:
         answer = memory.search(
             queries,

@@ -61,7 +61,7 @@ def test_a_search_that_finds_nothing_says_what_else_to_try(commands):
         (("--all", "make check", "commit"), True),
         (("--all", "make check", "tabs"), False),
         (("--exact", "make check", "nothing of the kind"), True),
-        (("--within", "40", "make check", "tabs"), True),
+        (("--within-lines", "40", "make check", "tabs"), True),
     ],
 )
 def test_an_exact_search_is_asked_for_by_an_option(commands, options, finds):
@@ -109,7 +109,10 @@ def test_programs_get_what_the_tools_give_agents(commands):
         (("read", "MEMORY.md", "--line", "99999"), "behind the end"),
         (("list", "--cursor", "x"), "cursor 'x'"),
         (("search", " "), "no letter or digit"),
-        (("search", "--within", "0", "x"), "line_count 0"),
+        (("read", "MEMORY.md", "--line", "-2"), "line_offset -2"),
+        (("read", "MEMORY.md", "--lines", "-1"), "max_lines -1"),
+        (("search", "--within-lines", "0", "x"), "line_count 0"),
+        (("search", "--within-lines", "-3", "x"), "line_count -3"),
     ],
 )
 def test_what_is_refused_is_one_line_that_says_what_to_do(commands, words, told):
