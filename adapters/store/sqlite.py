@@ -224,6 +224,7 @@ class SqliteStore(LogStore):
         db.execute(f"PRAGMA user_version = {dialect.SCHEMA_NUMBER}")
 
     def _back_up(self, schema: int, view: WritingView) -> None:
+        assert isinstance(view._log, sqlite3.Connection)
         # A migration that was killed left one, and the older program, which knows nothing of it,
         # has erased since.
         if left := backups.drop_outdated(self.home, view._log):
