@@ -12,7 +12,7 @@ from threadbook.adapters.mcp.desk import Desk
 from threadbook.adapters.ranking import Ranking
 from threadbook.adapters.telemetry.spans import CAPTURE, Telemetry
 from threadbook.application.ranked import RankedSearch
-from threadbook.application.reading import NotFound
+from threadbook.application.reading import AmbiguousScope, NotFound
 from threadbook.domain.refusals import Refused
 
 from tests.adapters.telemetry.conftest import A, B
@@ -107,6 +107,22 @@ def test_each_operation_has_the_name_that_the_conventions_have_for_it(home, watc
     assert {each.status.status_code for each in watching.spans()} == {StatusCode.UNSET}
     took = {each["threadbook.operation"] for each, _ in points_of(watching)}
     assert took == {each.attributes["threadbook.operation"] for each in watching.spans()}
+
+
+def test_a_tool_says_whose_memory_it_asked_also_where_it_fails(home, watching):
+    home.memory.search_ranked("make check", cwd=MOSS, session=SESSION)
+    with pytest.raises(NotFound):
+        home.memory.read("nothing.md", cwd=MOSS, session=SESSION)
+    with pytest.raises(AmbiguousScope):
+        home.memory.list(cwd="/")
+
+    *known, unknown = watching.spans()
+    for each in known:
+        assert each.attributes["gen_ai.memory.store.id"] == store_of(home, MOSS)
+        assert each.attributes["gen_ai.conversation.id"] == SESSION
+    assert known[0].attributes["gen_ai.memory.record.count"] >= 1
+    assert "gen_ai.memory.store.id" not in unknown.attributes
+    assert unknown.attributes["error.type"] == "ambiguous_scope"
 
 
 def points_of(watching):
