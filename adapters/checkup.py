@@ -92,7 +92,8 @@ def room(home: Path) -> Iterator[Finding]:
 
 
 def secrets_in_files(home: Path) -> Iterator[Finding]:
-    """The texts that agents read, and our own small logs; the database is asked in its own way."""
+    """The texts that agents read, each up to a MiB, and our own small logs; the database is asked
+    in its own way."""
     found = 0
     for path, seen in walked(home):
         if ".git" in path.parts or not stat.S_ISREG(seen.st_mode):
@@ -101,7 +102,8 @@ def secrets_in_files(home: Path) -> Iterator[Finding]:
         if inside[0] != "memories" and path.name not in LOGS:
             continue
         try:
-            text = path.read_bytes()[:TEXT_BYTES_MAX].decode("utf-8", "replace")
+            with path.open("rb") as file:
+                text = file.read(TEXT_BYTES_MAX).decode("utf-8", "replace")
         except OSError as error:
             yield Finding(
                 level="error", what="files", told=f"{path} cannot be read ({error.strerror})"

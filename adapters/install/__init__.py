@@ -7,8 +7,8 @@ all. Instruction files (AGENTS.md, CLAUDE.md) are never touched.
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -97,18 +97,14 @@ def _carry_out(plans: "list[_Plan]", home: Path) -> None:
     try:
         if any(change.content is not None for change in kept):
             made = _make_folders(home / "install")
-        carry_out([*changes, *(change for change in kept if change.content != _now(change))])
+        carry_out([*changes, *(each for each in kept if each.content != each.found.content)])
     except BaseException:
         for folder in reversed(made):
-            with suppress(OSError):
+            with suppress(OSError):  # Somebody has put something into it meanwhile.
                 folder.rmdir()
         raise
     with suppress(OSError):  # It holds another agent's record, or is not there.
         (home / "install").rmdir()
-
-
-def _now(change: Change) -> bytes | None:
-    return change.found.content
 
 
 def _make_folders(folder: Path) -> list[Path]:
@@ -173,7 +169,7 @@ class _Plan:
         said = _parsed(part, found, text)
         before = self.record.of(part.path)
         as_left = before is not None and _is_as_left(found, before)
-        with _telling(part, found):
+        with _telling(found):
             if before is not None and as_left and before.original is not None:
                 draft = Draft(text, before.ours)
             else:
@@ -229,7 +225,7 @@ class _Plan:
         text = found.text()
         said = _parsed(part, found, text)
         before = self.record.of(part.path)
-        with _telling(part, found):
+        with _telling(found):
             rest, done = self._without_ours(part, found, text, before)
         if rest == text:
             return nothing
@@ -283,25 +279,20 @@ def _is_clean(part: Part, text: str, cut: str) -> bool:
 
 
 def _parsed(part: Part, found: Found, text: str) -> object:
-    with _telling(part, found):
+    with _telling(found):
         return part.parsed(text)
 
 
-class _telling:
+@contextmanager
+def _telling(found: Found) -> Iterator[None]:
     """A text that cannot be edited is told with its file and what to do."""
-
-    def __init__(self, part: Part, found: Found) -> None:
-        self.path = found.path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, CannotEdit):
-            raise CannotInstall(
-                f"{self.path} cannot be edited: {error}; nothing was changed:"
-                " mend the file, then try again"
-            ) from error
+    try:
+        yield
+    except CannotEdit as error:
+        raise CannotInstall(
+            f"{found.path} cannot be edited: {error}; nothing was changed:"
+            " mend the file, then try again"
+        ) from error
 
 
 def _check(part: Part, found: Found, said: object, text: str, *, gone: bool = False) -> None:

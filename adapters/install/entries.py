@@ -85,7 +85,8 @@ def add_hooks(
     more_words: tuple[str, ...] = (),
     more_keys: Mapping[str, int] | None = None,
 ) -> None:
-    """`more` is for the start of a session, where one agent wants what the other does not know."""
+    """`more_words` and `more_keys` are for the start of a session, where one agent wants what the
+    other does not know."""
     for event, name in HOOKS.items():
         said = json_text.parsed(draft.text)
         is_start = event == "session-start"

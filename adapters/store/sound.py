@@ -57,14 +57,14 @@ def whole(db: sqlite3.Connection, codec: Codec) -> Sound | None:
     here, *elsewhere = parts(until, processes(codec) if file else 1)
     if not elsewhere:
         return part(db, here, codec)
-    from .helpers import helping
+    from .checkers import checking
 
-    with helping(Path(file), elsewhere) as answers:
+    with checking(Path(file), elsewhere) as answers:
         found = part(db, here, codec)
         for other, answer in zip(elsewhere, answers, strict=True):
             if found is None:
                 return None
-            # Whatever keeps a helper from an answer, it is looked for here as well.
+            # Whatever keeps a checker from an answer, it is looked for here as well.
             more = answer() or part(db, other, codec)
             found = None if more is None else together(found, more)
     return found

