@@ -89,8 +89,10 @@ class SealedBodies:
         ).fetchall()
         gone = {path[:GROUP_BYTES] for (path,) in by_owner} | {path for (path,) in by_ref}
         if gone:
-            # Numbered by hand, under the lock: no machine may pass over one that comes later.
+            # Numbered by hand, under the lock: no machine may pass over one that comes later. The
+            # time keeps that so on a server that was restored and lacks the last ones.
             (last,) = db.execute("SELECT coalesce(max(id), 0) FROM erasures").fetchone()
+            last = max(last, self.now_ms, 0 if self.missing else self.keys.applied())
             db.executemany(
                 "INSERT INTO erasures (id, path, since_ms) VALUES (?, ?, ?)",
                 [(last + n, path, self.now_ms) for n, path in enumerate(sorted(gone), 1)],

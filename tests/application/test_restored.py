@@ -11,6 +11,7 @@ from threadbook.domain.events import StoreOpened
 from tests.adapters.stores import dsn_beside, edit
 from tests.application.homes import FERN, Session, content
 from tests.application.planted import PLANTED, Planted, left_in
+from tests.postgres import schema_of, server
 
 OTHER = Session(number=2, cwd=FERN, says=("hello", "please never use tabs, always spaces"))
 LATER = Session(number=3, cwd=FERN, says=("hello", "from now on always sing a storkish song"))
@@ -139,3 +140,41 @@ def test_a_server_that_was_restored_is_accepted_by_each_of_its_machines(database
 
     assert told.position == kept
     assert home.another().verify().ok
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_what_is_forgotten_on_a_server_that_was_restored_goes_with_its_key(database, home):
+    numbered = [
+        Session(number=n, cwd=FERN, says=("hello", f"always sing song {n}")) for n in (2, 3)
+    ]
+    home.write(Planted(cwd=FERN), *numbered)
+    home.run()
+    dsn = dsn_beside(home.path)
+    put_back = server_backup(schema_of(dsn))
+    home.memory.forget(Planted().id)
+    home.memory.close()
+    put_back()
+    accept_restore(home.path, clock=lambda: home.now, settings={"database": dsn})
+    home.memory = home.another()
+
+    certificate = home.memory.forget(numbered[0].id, prove=True)
+
+    assert (certificate.verdict, certificate.keys_left) == ("clean", 0)
+    assert left_in(home.path, *PLANTED.values()) == []
+
+
+def server_backup(schema):
+    """Copies of the schema's tables; a function that puts them back."""
+    admin = server().admin
+    tables = admin(f"SELECT tablename FROM pg_tables WHERE schemaname = '{schema}'")
+    for (name,) in tables:
+        admin(f'CREATE TABLE "{schema}_{name}" AS TABLE "{schema}"."{name}"')
+
+    def put_back():
+        for (name,) in tables:
+            admin(
+                f'DELETE FROM "{schema}"."{name}"',
+                f'INSERT INTO "{schema}"."{name}" TABLE "{schema}_{name}"',
+            )
+
+    return put_back
