@@ -94,10 +94,10 @@ def context(
     except MemoriesOff as off:
         return Context(state="off", text="", why=str(off))
     except AmbiguousScope as ambiguous:
-        told = tagged(f"No memory is given to this session: {ambiguous}.")
+        told = tagged(f"No memory is given to this session: {of_a_folder(ambiguous)}.")
         return Context(state="ambiguous", text=told, why=str(ambiguous), pieces=(told,))
     except Unreadable as unreadable:
-        told = tagged(f"The memory of this project cannot be read: {unreadable}.")
+        told = tagged(f"The memory of this project cannot be read: {of_a_folder(unreadable)}.")
         return Context(state="unreadable", text=told, why=str(unreadable), pieces=(told,))
     if found.state != "shown":
         return found
@@ -139,7 +139,7 @@ def of_reading(
         fitted = fit(told, notes, bytes_max=bytes_max)
         manifest = manifest_of(around, reading, fitted, notes=len(notes), bytes_max=bytes_max)
         values = {
-            "base_path": one_line(manifest.path),
+            "base_path": neutral(one_line(manifest.path)),
             "manifest": in_words(manifest),
             "memory": fenced(fitted.text),
         }
@@ -168,7 +168,7 @@ def of_reading(
 
 def nothing(place: str, *, why: str, prompt: Prompt) -> Context:
     """What a session is given where there is nothing yet: how to leave a note."""
-    told = tagged(prompt("read_nothing", {"place": one_line(place)}).strip())
+    told = tagged(prompt("read_nothing", {"place": neutral(one_line(place))}).strip())
     return Context(state="empty", text=told, why=why, pieces=(told,))
 
 
@@ -222,6 +222,11 @@ def in_words(manifest: Manifest) -> str:
         f"(Memory of {manifest.scope}: memory_summary.md and {notes}; sha256 {manifest.digest};"
         f" {manifest.omitted_lines} lines left out; {manifest.tokens} of {manifest.budget} tokens.)"
     )
+
+
+def of_a_folder(error: Exception) -> str:
+    """What is told may name a folder, and a folder may be named like a frame."""
+    return neutral(one_line(str(error)))
 
 
 def one_line(path: str) -> str:

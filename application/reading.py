@@ -32,7 +32,7 @@ from ..domain.withholding import Gone, thread_of, withheld
 from ..projections import artifacts
 from ..projections.folder import SUMMARIES
 from . import state
-from .places import scope_of
+from .places import scope_of, scope_of_thread
 from .ports import Busy, View
 from .roots import Root, gone, imports_are_as_rendered, manifest, notes_of, published, wanted
 from .surroundings import GLOBAL, Files, Kind, Seen, Surroundings
@@ -310,11 +310,17 @@ def shown(
 ) -> bool:
     """Record what a session was shown; False where no session is known, and nothing is recorded.
 
-    Nobody waits for this: while another program writes it is left beside the log for the next one.
+    The texts say which threads they are of, and anybody may have written them: only threads of this
+    root are recorded, and no word of a file comes into the log. Nobody waits for this: while
+    another program writes it is left beside the log for the next one.
     """
     if not session:
         return False
     session = state.as_stored(session)
+    named = tuple(dict.fromkeys(thread_ids))
+    if named:
+        with around.store.reading() as view:
+            named = tuple(each for each in named if is_of(view, reading.root, each))
     event = MemoryShown(
         at=around.now(),
         session_id=session,
@@ -322,7 +328,7 @@ def shown(
         memory_version=reading.root.memory_version,
         scope=reading.root.scope,
         rendered_position=reading.rendered_position,
-        thread_ids=tuple(dict.fromkeys(thread_ids)),
+        thread_ids=named,
         omitted=omitted,
         tokens=tokens,
     )
@@ -335,6 +341,11 @@ def shown(
     with suppress(Busy):  # Whoever writes now records it after us.
         record_left(around, wait_s=LOCK_WAIT_S)
     return True
+
+
+def is_of(view: View, root: Root, thread_id: str) -> bool:
+    scope = scope_of_thread(view, thread_id)
+    return scope is not None and root.scope in (GLOBAL, scope)
 
 
 def record_left(around: Surroundings, *, wait_s: float | None = None) -> int:

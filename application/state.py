@@ -26,7 +26,8 @@ UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 def as_stored(session: str) -> str:
     """A UUID is one id however it is written, and sessions are known by small letters."""
-    return session.lower() if UUID.fullmatch(session) else session
+    plain = session.strip()
+    return plain.lower() if UUID.fullmatch(plain) else session
 
 
 def named(view: View, text: str) -> str:

@@ -26,6 +26,7 @@ _RULE = re.compile(r"([^\w\s])\1\1|___")
 _TAG = re.compile(
     rf"<(?=[/\s]*(?:{TAG}|system[-_]reminder|hook_context|session-start-hook))", re.IGNORECASE
 )
+_SEEN_TAG = re.compile(_TAG.pattern)
 _ASCII_UNSEEN = re.compile(r"[\x00-\x20\x7f]+")
 _ASCII_SIGNS = re.compile(r"[^a-z]+")
 _UNSEEN = ("Cc", "Cf", "Zs", "Mn")
@@ -61,7 +62,10 @@ def neutral(text: str) -> str:
 
 
 def is_alike(line: str) -> bool:
-    """Whether it has the words and a rule, however it is spaced, dressed or written."""
+    """Whether it has the words and a rule, however it is spaced, dressed or written; or such a tag
+    once what nobody sees is out of it."""
+    if not line.isascii() and _SEEN_TAG.search(seen(line)):
+        return True
     return _WORDS.search(letters(line)) is not None and _RULE.search(seen(line)) is not None
 
 

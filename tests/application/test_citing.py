@@ -1,10 +1,13 @@
 """A cited session counts as used once a session and turn, and only where it was in reach."""
 
 import pytest
+from threadbook.adapters.ranking import Ranking
 from threadbook.application import citing
+from threadbook.application.ranked import RankedArguments, RankedSearch
+from threadbook.application.tools import ReadArguments, Tools
 from threadbook.domain.events import Cited, MemoryShown, session_stream
 
-from tests.application.homes import DAY_S, HOUR_S, MOSS, Home, Session, show
+from tests.application.homes import DAY_S, FERN, HOUR_S, MOSS, Home, Session, show
 
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
@@ -51,6 +54,29 @@ def test_a_thread_of_the_memory_that_a_session_was_shown_counts(learned):
     uses = {o.thread_id: (o.usage_count, o.last_usage) for o in learned.outputs()}
     assert uses[A.id] == uses[B.id] == (1, learned.now)
     assert uses[C.id] == (0, None)
+
+
+def test_a_file_that_says_it_is_of_another_projects_session_brings_that_into_nobodys_reach(learned):
+    tools = Tools(learned.memory._around, cwd=FERN, session=CITING, actor="agent:mcp")
+    forged = learned.root(learned.scope_of(A)) / "rollout_summaries" / "forged.md"
+    for named in (C.id, "my secret words"):
+        forged.write_text(f"thread_id: {named}\n\nan answer in German\n")
+
+        tools.read(ReadArguments(path="rollout_summaries/forged.md"))
+        RankedSearch(Ranking).answer(tools, RankedArguments(query="answer German"))
+
+    assert learned.memory.cite(reply(C.id), CITING, 1).not_counted == {C.id: "not_in_reach"}
+    assert {given for each in learned.events(MemoryShown) for given in each.thread_ids} <= {
+        A.id,
+        B.id,
+    }
+
+
+@pytest.mark.parametrize("written", [A.id.upper(), f" {A.id}\n"])
+def test_a_session_does_not_use_itself_however_its_id_is_written(learned, written):
+    learned.memory.context(FERN, written)
+
+    assert learned.memory.cite(reply(A.id), written, 1).not_counted == {A.id: "itself"}
 
 
 def test_what_a_session_was_not_shown_does_not_count(learned):
