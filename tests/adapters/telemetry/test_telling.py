@@ -110,7 +110,7 @@ def test_each_operation_has_the_name_that_the_conventions_have_for_it(home, watc
 
 
 def test_a_tool_says_whose_memory_it_asked_also_where_it_fails(home, watching):
-    home.memory.search_ranked("make check", cwd=MOSS, session=SESSION)
+    home.memory.search_ranked("tabs or spaces", cwd=MOSS, session=SESSION)
     with pytest.raises(NotFound):
         home.memory.read("nothing.md", cwd=MOSS, session=SESSION)
     with pytest.raises(AmbiguousScope):
