@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..domain.artifact import SUMMARY
-from ..domain.budget import Fitted, fit, pieces, size
+from ..domain.budget import Fitted, fit, pieces
 from ..domain.fence import digest, fenced, neutral, tagged
-from ..domain.truncation import BYTES_A_TOKEN, tokens_of
+from ..domain.truncation import BYTES_A_TOKEN, size, tokens_of
 from ..domain.withholding import WITHHELD
 from .ports import Failure, View
 from .reading import (

@@ -23,7 +23,7 @@ from ..domain.redaction import redact, redact_names
 from ..domain.session import CitedReply, Header
 from ..projections import places, threads
 from . import citing, state
-from .notes import follow
+from .notes import move_notes
 from .places import scope_of
 from .ports import Failure, Progress, Writing
 from .reports import IngestReport
@@ -322,7 +322,7 @@ def link(around: Surroundings, tx: Writing, sighting: Sighting, *, now: int) -> 
         if isinstance(event, ProjectLinked):
             tx.append(place_stream(event.scope), event)
             here = scope.project_of_root(sighting.root, machine_id=around.machine_id)
-            follow(tx, scope_before=here, scope=event.scope)
+            move_notes(tx, scope_before=here, scope=event.scope)
         else:
             move(tx, around.policy, event, now=now)
     return bool(events)

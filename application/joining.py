@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from ..projections.folder import inputs
 from .ports import Consolidator, PhaseTwoOutput, View
-from .roots import Root, live, notes_of, texts
+from .roots import Root, live, notes_of, texts, told_apart
 from .surroundings import GLOBAL
 
 
@@ -34,6 +34,6 @@ def notes(view: View, roots: Iterable[Root]) -> dict[str, str]:
     for root in roots:
         for path, note in notes_of(view, root).items():
             if path in found and found[path] != note.text:
-                path = f"{path.removesuffix('.md')}-{note.body_ref[:8]}.md"
+                path = told_apart(path, note.body_ref)
             found[path] = note.text
     return found

@@ -27,6 +27,7 @@ from .roots import NOTES, Note, Root, body, left_by_hand, manifest, notes_of
 from .surroundings import FolderUnusable, Surroundings, Workspace
 
 BYTES_MAX = 16 * 1024
+UNREAD_CHARS_MAX = 64 * BYTES_MAX  # What is longer is no note, and is not looked through.
 FILENAME_BYTES_MAX = 128
 SLUG_CHARS_MAX = 80
 SLUG_CHARS_MADE = 40
@@ -134,7 +135,7 @@ def add_note(
     return NoteReceipt(scope=scope, path=path, added=True, secrets_hidden=hidden, in_folder=written)
 
 
-def follow(tx: Writing, *, scope_before: str, scope: str) -> None:
+def move_notes(tx: Writing, *, scope_before: str, scope: str) -> None:
     """The notes of a project that is known by another name from now on go with it."""
     for row in tx.find(notes, notes.OF_SCOPE, scope=scope_before):
         moved = NoteAdded(at=row.at, scope=scope, body_ref=row.body_ref, via=row.via)
@@ -245,6 +246,8 @@ def checked(text: str) -> tuple[str, int]:
         raise EmptyNote
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise NoteNotText
+    if len(text) > UNREAD_CHARS_MAX:  # However much of it is a secret.
+        raise NoteTooLong(len(text.encode()))
     text, hidden = redacted(text)
     if (length := len(text.encode())) > BYTES_MAX:
         raise NoteTooLong(length)

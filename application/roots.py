@@ -188,9 +188,14 @@ def notes_of(view: View, root: Root) -> dict[str, Note]:
             if path in found:
                 if is_imported(path) and found[path].text == text:
                     continue  # How to read such files is said once.
-                path = f"{path.removesuffix('.md')}-{row.body_ref[:8]}.md"
+                path = told_apart(path, row.body_ref)
             found[path] = Note(body_ref=row.body_ref, text=text, at=row.at)
     return without_withheld(view, root, found)
+
+
+def told_apart(path: str, ref: str) -> str:
+    """Where two notes have one name, the later one's."""
+    return f"{path.removesuffix('.md')}-{ref[:8]}.md"
 
 
 def left_by_hand(found: Mapping[str, Note]) -> dict[str, Note]:

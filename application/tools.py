@@ -38,6 +38,7 @@ LIST_RESULTS_MAX = 2_000
 SEARCH_RESULTS_MAX = 200
 READ_TOKENS_MAX = 20_000
 PAGE_BYTES_MAX = 80_000
+QUERIES_BYTES_MAX = 16_000  # No line of a memory that is worth a query has more.
 SKIPPED_MAX = 20  # As many are named of the files that a search could not read.
 
 # What has become of a file that was listed, and is none any more. Its time was before the question.
@@ -92,6 +93,16 @@ class EmptyQuery(Unreadable):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"{why}; give at least one text to look for, and no blank one")
+
+
+class QueriesTooLong(Unreadable):
+    code = "queries_too_long"
+
+    def __init__(self, length: int) -> None:
+        super().__init__(
+            f"queries have {length} bytes, and {QUERIES_BYTES_MAX} is the most; give a few words"
+            " that stand in what you look for"
+        )
 
 
 class InvalidMatchWindow(Unreadable):
@@ -393,7 +404,8 @@ def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
         for hit in query.hits(lines):
             if start <= count < end:
                 match = match_of(query, file, lines, hit, asked.context_lines)
-                shown_bytes += len(match.content.encode("utf-8", "surrogatepass"))
+                told = (match.content, *match.matched_queries)
+                shown_bytes += sum(len(text.encode("utf-8", "surrogatepass")) for text in told)
                 if shown_bytes > PAGE_BYTES_MAX:
                     end = count
                 else:
@@ -412,6 +424,13 @@ def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
     )
 
 
+def refuse_long(queries: Sequence[str]) -> None:
+    """What is asked stands in the answer, beside each line that has it."""
+    length = sum(len(text.encode("utf-8", "surrogatepass")) + 1 for text in queries)
+    if length > QUERIES_BYTES_MAX:
+        raise QueriesTooLong(length)
+
+
 def query_of(asked: SearchArguments) -> Query:
     query = Query(
         texts=tuple(text.strip() for text in asked.queries),
@@ -421,6 +440,7 @@ def query_of(asked: SearchArguments) -> Query:
     )
     if not query.texts:
         raise EmptyQuery("queries is empty")
+    refuse_long(query.texts)
     for text in query.texts:
         if not text:
             raise EmptyQuery("queries has a blank text")

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .artifact import SUMMARY_HEADINGS
+from .truncation import character_at, size
 from .withholding import WITHHELD
 
-PROFILE, PREFERENCES = "## User Profile", "## User preferences"
-TIPS, INDEX = "## General Tips", "## What's in Memory"
-KNOWN = (PROFILE, PREFERENCES, TIPS, INDEX)
+PROFILE, PREFERENCES, TIPS, INDEX = SUMMARY_HEADINGS
 NOTES = "## Notes somebody asked to keep, newest first"
 
 _WITHHELD, _DETAIL, _TOPIC, _OTHER, _TIP, _NOTE, _WISH, _PROFILE = range(8)
@@ -74,7 +74,7 @@ def fit(summary: str, notes: Sequence[tuple[str, str]], *, bytes_max: int) -> Fi
             statements=missing.statements + unit.is_statement,
         )
     body = "".join(
-        f"{chr(10) * (at > 0 and is_section(lines[at]))}{lines[at]}\n" for at in sorted(kept)
+        ("\n" if at > 0 and is_section(lines[at]) else "") + f"{lines[at]}\n" for at in sorted(kept)
     )
     return replace(missing, text=f"{body}\n{told(missing)}")
 
@@ -120,7 +120,7 @@ def parsed(lines: Sequence[str]) -> tuple[list[Unit], list[int]]:
             name = line.strip().replace("\u2019", "'")
             if level <= 2:
                 worth, day = _OF_SECTION.get(name, _OTHER), _NEWEST
-            if name not in KNOWN or name in seen:
+            if name not in SUMMARY_HEADINGS or name in seen:
                 above.append((level, at))
                 headings.append(at)
             seen.add(name)
@@ -149,10 +149,6 @@ def is_continued(line: str, units: Sequence[Unit], worth: int) -> bool:
     return worth != _TOPIC or not line.lstrip().startswith(("- ", "* "))
 
 
-def size(text: str) -> int:
-    return len(text.encode("utf-8", "surrogatepass"))
-
-
 def pieces(text: str, *, bytes_max: int) -> list[str]:
     """The text in consecutive pieces of so many bytes of UTF-8, on whole characters.
 
@@ -163,9 +159,7 @@ def pieces(text: str, *, bytes_max: int) -> list[str]:
     content = text.encode("utf-8", "surrogatepass")
     start = 0
     while start < len(content):
-        end = min(start + bytes_max, len(content))
-        while end < len(content) and end > start and content[end] & 0xC0 == 0x80:
-            end -= 1
+        end = character_at(content, min(start + bytes_max, len(content)))
         assert end > start, "a piece holds at least one character"
         found.append(content[start:end].decode("utf-8", "surrogatepass"))
         start = end

@@ -13,7 +13,7 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct
 
-from .truncation import character_at
+from .truncation import character_at, size
 
 EXCERPT_BYTES_MAX = 16_000
 _SIGNS = re.compile(r"[\W_]+")
@@ -101,14 +101,14 @@ class Query(Struct, frozen=True, kw_only=True):
         first = max(hit.start - reach, 0)
         last = min(hit.end + reach, len(lines) - 1)
         around = first, last
-        wanted = sum(map(_size, lines[first : last + 1])) - 1
+        wanted = sum(map(_line_size, lines[first : last + 1])) - 1
         if wanted <= EXCERPT_BYTES_MAX:
             return Excerpt(first, "\n".join(lines[first : last + 1]), False)
         itself = "\n".join(lines[hit.start : hit.end + 1])
-        others = wanted + 1 - _size(itself)
+        others = wanted - size(itself)
         room = max(EXCERPT_BYTES_MAX // 2, EXCERPT_BYTES_MAX - others)
         shown = self._cut(itself, lines[hit.start], room)
-        left = EXCERPT_BYTES_MAX + 1 - _size(shown)
+        left = EXCERPT_BYTES_MAX - size(shown)
         first, last = _nearest(lines, hit, around, left)
         content = [*lines[first : hit.start], shown, *lines[hit.end + 1 : last + 1]]
         return Excerpt(first, "\n".join(content), True)
@@ -118,7 +118,7 @@ class Query(Struct, frozen=True, kw_only=True):
         content = text.encode("utf-8", "surrogatepass")
         if len(content) <= room:
             return text
-        found = len(line[: self._place(line)].encode("utf-8", "surrogatepass"))
+        found = size(line[: self._place(line)])
         start = character_at(content, max(0, min(found - room // 4, len(content) - room)), up=True)
         end = character_at(content, start + room)
         return content[start:end].decode("utf-8", "surrogatepass")
@@ -176,10 +176,10 @@ def _nearest(lines: Sequence[str], hit: Hit, around: tuple[int, int], room: int)
         side = at < hit.start
         if side in full:
             continue
-        if _size(lines[at]) > room:
+        if _line_size(lines[at]) > room:
             full.add(side)
             continue
-        room -= _size(lines[at])
+        room -= _line_size(lines[at])
         if side:
             first = at
         else:
@@ -187,6 +187,6 @@ def _nearest(lines: Sequence[str], hit: Hit, around: tuple[int, int], room: int)
     return first, last
 
 
-def _size(line: str) -> int:
-    """Bytes of a line with its break."""
-    return len(line.encode("utf-8", "surrogatepass")) + 1
+def _line_size(line: str) -> int:
+    """With its break."""
+    return size(line) + 1

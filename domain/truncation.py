@@ -13,7 +13,12 @@ def tokens_of(text: str) -> int:
     >>> tokens_of(""), tokens_of("four"), tokens_of("fünf")
     (0, 1, 2)
     """
-    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN)
+    return -(-size(text) // BYTES_A_TOKEN)
+
+
+def size(text: str) -> int:
+    """In bytes of UTF-8, also where a lone surrogate is in it."""
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def cut_middle(text: str, *, tokens: int) -> str:

@@ -23,7 +23,7 @@ from .retold import retold
 WITHHELD = "[1 statement withheld]"
 RAW_MEMORIES = "raw_memories.md"
 SUMMARIES = "rollout_summaries"
-NOTES = "extensions/"
+EXTENSIONS = "extensions/"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # How the name of a session's summary begins; a slug may follow.
@@ -83,7 +83,7 @@ def withheld(
 ) -> str:
     """The text of a file that may be read. `handbook` is MEMORY.md, which says what a task is;
     `published` are the files as they were published, whatever was made of them since."""
-    if not gone or path.startswith((NOTES, f"{SUMMARIES}/")):
+    if not gone or path.startswith((EXTENSIONS, f"{SUMMARIES}/")):
         return text
     lines = text.split("\n")
     out = lines_out(path, lines, gone, handbook)
