@@ -344,7 +344,7 @@ def first_sight(
     header = redact_names(
         Header(
             thread_id=known.thread_id,
-            tool="claude" if "/.claude/" in foreign.rollout_path else "codex",
+            tool="claude" if "/.claude/" in foreign.rollout_path.replace("\\", "/") else "codex",
             source='{"import":"codex"}',
             kind="interactive",
             rollout_path=foreign.rollout_path,

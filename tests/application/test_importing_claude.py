@@ -524,6 +524,11 @@ def test_a_folder_of_ours_brings_along_what_it_had_imported(home, claude, tmp_pa
     before = other.position
     other.memory.import_folder(tmp_path / "out")
     assert other.position == before
+    other.memory.export(tmp_path / "again")
+    assert (tmp_path / "again" / RESOURCES / "-fern").is_dir()
+    assert len(list((tmp_path / "again" / RESOURCES).glob("codex*"))) == 1
+    again = other.memory.import_folder(tmp_path / "again", dry_run=True)
+    assert {each.failure for each in again.projects} == {None}
     other.memory.close()
 
 

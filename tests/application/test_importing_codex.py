@@ -140,6 +140,20 @@ def test_an_import_is_a_history_like_any_other(home):
     assert home.memory.verify().ok
 
 
+@pytest.mark.parametrize("place", ["/home/ann/.claude/projects", r"C:\Users\ann\.claude\projects"])
+def test_where_a_transcript_lies_says_whose_it_is(tmp_path, home, place):
+    folder = copied(tmp_path)
+    for path in folder.rglob("*.md"):
+        path.write_text(
+            path.read_text().replace("/home/dev/codex/scen/base-v1/home/sessions", place)
+        )
+
+    home.memory.import_folder(folder)
+
+    assert {each.tool for each in home.events(ThreadRegistered)} == {"claude"}
+    assert len(home.events(ThreadRegistered)) == 14
+
+
 def test_an_imported_thread_is_explained_cited_polluted_and_forgotten(home):
     first, second, *_ = home.memory.import_folder(CODEX).imported
     home.run()
