@@ -70,10 +70,12 @@ Words = tuple[str, ...]
 
 class Command(Struct, frozen=True, kw_only=True, gc=False):
     """`steps` are the simple commands in order, without `cd`; `name` is program and sub-command
-    of the last one, empty where the line could not be read."""
+    of the last one, empty where the line could not be read. `each_counts` is true where `&&`
+    stands between all of them, so that none can have failed in a line that passed."""
 
     steps: tuple[Words, ...] = ()
     name: Words = ()
+    each_counts: bool = False
     masked: bool = False
     quiet: bool = False
 
@@ -116,6 +118,7 @@ def read(line: str) -> Command:
     return Command(
         steps=tuple(steps),
         name=_name(last),
+        each_counts=all(operator == "&&" for operator, _ in pieces[1:]),
         masked=said_by_hand
         or (last_operator in ("|", "|&") and last[0] in _MASKS and "pipefail" not in line)
         or last_operator == "||"
@@ -143,7 +146,8 @@ def answers(failed: Command, failed_text: str, passed: Command, passed_text: str
     """Whether the second may be told as what passed after the first had failed.
 
     Either both end in the same program and sub-command, or the words of the first end the second
-    (`pip install x`, `uv pip install x`). A success that is only a part of what failed tells
+    (`pip install x`, `uv pip install x`), or the first is a part of the second and each part of
+    that passed (`make db`, `make db && pytest`). A success that is only a part of what failed tells
     nothing, and neither does one whose pipeline hides the exit code. A dropped `cd` is no part.
     """
     if passed.masked or not passed.name or not failed.name or passed_text == failed_text:
@@ -151,7 +155,13 @@ def answers(failed: Command, failed_text: str, passed: Command, passed_text: str
     if _within(passed.steps, failed.steps):
         return False
     x, y = failed.steps[-1], passed.steps[-1]
+    if passed.each_counts and _among(failed.steps, passed.steps):
+        return True
     return failed.name == passed.name or (len(x) < len(y) and y[-len(x) :] == x)
+
+
+def _among(part: tuple[Words, ...], whole: tuple[Words, ...]) -> bool:
+    return any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
 
 
 def _within(part: tuple[Words, ...], whole: tuple[Words, ...]) -> bool:

@@ -87,6 +87,15 @@ def test_a_failed_look_is_a_probe_and_a_failed_act_is_not(line, exit_code, probe
         ("pytest tests -q", "pytest tests", False),
         ("pytest", "pytest", False),
         ("install x", "pip install y", False),
+        ("docker compose up -d db", "docker compose up -d db && pytest -q", True),
+        ("make db", "cd api && make db && pytest -q && git push", True),
+        ("make a && make b", "make a && make b && make c", True),
+        ("make db", "make db; pytest -q", False),
+        ("make db", "make db || pytest -q", False),
+        ("make db", "make x || make db && pytest -q", False),
+        ("make db", "make db && pytest | tail -2", False),
+        ("make db", "make db -n && pytest -q", False),
+        ("make db", "make x && pytest -q", False),
     ],
 )
 def test_what_passed_afterwards_is_told_of_the_same_program_only(failed, passed, told):

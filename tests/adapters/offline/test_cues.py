@@ -5,7 +5,7 @@ from time import process_time
 import pytest
 from threadbook.adapters.offline import cues
 
-from tests.adapters.offline.typed import AFTER, FIRST, LOOSER, OTHERS, TRAPS
+from tests.adapters.offline.typed import AFTER, FIRST, LOOSER, OTHERS, REMEMBER, TRAPS
 
 
 def taken(text, **more):
@@ -26,8 +26,9 @@ def is_taken(typed):
         (TRAPS, (17, 22), 19),
         (OTHERS, (42, 42), 44),
         (AFTER, (26, 26), 29),
+        (REMEMBER, (15, 15), 15),
     ],
-    ids=["first", "looser", "traps", "others", "after"],
+    ids=["first", "looser", "traps", "others", "after", "remember"],
 )
 def test_the_lists_are_as_right_as_they_say(sentences, right_of_hits, found):
     hits = [typed for typed in sentences if is_taken(typed)]
