@@ -17,6 +17,7 @@ import zstandard
 from threadbook.adapters import sweep
 from threadbook.adapters.store import bodies, dialect, erasures, sealing
 from threadbook.adapters.store.keys import KeyFile
+from threadbook.adapters.sweep.opened import HELD, PIECE_BYTES
 from threadbook.adapters.workspace import Workspace
 from threadbook.application.ports import Extracted
 from threadbook.application.sought import RUN_BYTES
@@ -471,7 +472,7 @@ def test_descriptors_of_databases_are_few_and_go_when_their_files_are_gone(tmp_p
         shutil.rmtree(folder)
     list(sweep.Sweep(tmp_path).pieces())
 
-    here = [key for key in sweep.HELD if os.fstat(sweep.HELD[key]).st_nlink == 0]
+    here = [key for key in HELD if os.fstat(HELD[key]).st_nlink == 0]
     assert here == []
 
 
@@ -491,7 +492,7 @@ def test_a_big_file_is_read_in_pieces(tmp_path):
             ends.add(piece.file)
 
     assert ends == {"big", "bomb.zst", "bomb.gz"}
-    assert max(sizes) <= sweep.PIECE_BYTES + sweep.OVERLAP_BYTES
+    assert max(sizes) <= PIECE_BYTES + sweep.OVERLAP_BYTES
 
 
 @on_the_file

@@ -4,40 +4,24 @@ Files are read in pieces that overlap, so that nothing is held whole and nothing
 What lies compressed in a file (git objects, loose or in a pack, gzip, zstd) is given beside its
 bytes, wherever in the file it begins; UTF-16 is given as UTF-8. Names are given too. No link is
 followed, and what cannot be read is told.
-
-A file of SQLite's must not be closed by us: the system would drop the locks that SQLite holds on it
-in this process, and another program could then destroy it. So such files stay open until they are
-gone from the disk, one descriptor each.
 """
 
 import os
 import re
 import sqlite3
 import stat
-import threading
-import zlib
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import Any
 
-from ..application.certificate import Kind, Piece, Searched
+from ...application.certificate import Kind, Piece, Searched
+from .inside import COMPRESSED, Inside
+from .opened import DATABASE, Opened, release
 
-PIECE_BYTES = 1 << 20
 OVERLAP_BYTES = 256  # More than any run or id that is looked for.
-INPUT_BYTES = 1 << 14
-COMPRESSED = re.compile(rb"\x78[\x01\x5e\x9c\xda]|\x1f\x8b\x08|\x28\xb5\x2f\xfd")
-ZSTD = b"\x28\xb5\x2f\xfd"
-GZIP = b"\x1f\x8b\x08"
 UTF_16 = re.compile(rb"(?:[\x20-\x7e]\x00){8}")
 BYTE_ORDER_MARKS = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-DATABASE = re.compile(r".*\.(sqlite3?|db)(-wal|-shm|-journal)?", re.IGNORECASE)
-DATABASE_BEGINS = b"SQLite format 3\0"
 FULL_TEXT_INDEX = re.compile(rb"using\s+fts[345]", re.IGNORECASE)
-
-HELD: dict[tuple[int, int], int] = {}  # (device, inode) -> the descriptor.
-HOLDING = threading.Lock()
 
 
 class Sweep:
@@ -145,47 +129,6 @@ class Sweep:
             self.searched.unreadable.append(told)
 
 
-class Opened:
-    """A regular file to read from. SQLite's are kept open behind us."""
-
-    def __init__(self, path: Path) -> None:
-        named = bool(DATABASE.fullmatch(path.name))
-        with HOLDING:
-            seen = os.lstat(path)
-            held = HELD.get((seen.st_dev, seen.st_ino))
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            self.descriptor = os.open(path, flags) if held is None else held
-            self.is_database = named or self.read(0, len(DATABASE_BEGINS)) == DATABASE_BEGINS
-            if self.is_database:
-                there = os.fstat(self.descriptor)
-                HELD.setdefault((there.st_dev, there.st_ino), self.descriptor)
-
-    def __enter__(self) -> "Opened":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self.is_database:
-            os.close(self.descriptor)
-
-    def read(self, at: int, size: int) -> bytes:
-        return os.pread(self.descriptor, size, at)
-
-    def in_order(self) -> Iterator[bytes]:
-        at = 0
-        while content := self.read(at, PIECE_BYTES):
-            yield content
-            at += len(content)
-
-
-def release() -> None:
-    """Let go of files that are gone from the disk: nobody locks those any more."""
-    with HOLDING:
-        for key, descriptor in list(HELD.items()):
-            if os.fstat(descriptor).st_nlink == 0:
-                os.close(descriptor)
-                del HELD[key]
-
-
 def is_index(path: Path) -> bool:
     """Whether it, or its write-ahead log, defines a full-text index: there, words stand alone."""
     base = re.sub(r"-(wal|shm|journal)$", "", str(path))
@@ -206,60 +149,3 @@ def overlapping(parts: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
             yield at - len(before), content
         at += len(part)
         before = content[-OVERLAP_BYTES:]
-
-
-class Inside(RawIOBase):
-    """What a compressed stream in a file holds. One that breaks off gives what it held so far."""
-
-    def __init__(self, file: Opened, begins: int, magic: bytes) -> None:
-        self.file = file
-        self.begins = begins
-        self.end = begins  # Up to where the stream was read.
-        self.magic = magic
-        self.is_whole = False
-
-    def in_order(self) -> Iterator[bytes]:
-        return self._zstd() if self.magic == ZSTD else self._zlib()
-
-    def _zlib(self) -> Iterator[bytes]:
-        inflating = zlib.decompressobj(
-            zlib.MAX_WBITS | 16 if self.magic == GZIP else zlib.MAX_WBITS
-        )
-        with suppress(zlib.error):  # Two bytes that looked like a beginning, or a torn end.
-            while not inflating.eof:
-                given = inflating.unconsumed_tail or self._input()
-                content = inflating.decompress(given, PIECE_BYTES)
-                if content:
-                    yield content
-                elif not given:
-                    return
-            self.end -= len(inflating.unused_data)
-            self.is_whole = True
-
-    def _zstd(self) -> Iterator[bytes]:
-        import zstandard
-
-        source = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-        with (
-            suppress(zstandard.ZstdError),
-            source.stream_reader(BufferedReader(self), closefd=False) as reader,
-        ):
-            while content := reader.read(PIECE_BYTES):
-                yield content
-            self.is_whole = True
-            self.end = self.begins + 1  # How far the frame went is not said.
-
-    def _input(self) -> bytes:
-        given = self.file.read(self.end, INPUT_BYTES)
-        self.end += len(given)
-        return given
-
-    # As zstandard reads from it.
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        given = self._input()[: len(buffer)]
-        buffer[: len(given)] = given
-        return len(given)
