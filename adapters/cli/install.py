@@ -22,6 +22,10 @@ DRY_RUN = click.option(
 AGENT = click.argument("agents", metavar="[codex|claude]", nargs=-1, type=click.Choice(AGENTS))
 # Loading what speaks to a database server takes longer than a hook gives itself.
 SERVER_IS_SLOWER = ("--within", "1000")
+NOBODY = (
+    "neither Codex nor Claude Code was used here yet (no ~/.codex, no ~/.claude);"
+    " start one of them, then run this again"
+)
 DONE = {
     "created": "made",
     "changed": "changed",
@@ -61,7 +65,7 @@ def command(context: Context, agents: tuple[str, ...], dry_run: bool) -> None:
     )
     chosen = install.places(agents)
     reports = install.install(chosen, entries, home=home_of(context.home), dry_run=dry_run)
-    show(context, reports, dry_run=dry_run, nothing=NOBODY)
+    show(context, reports, dry_run=dry_run)
 
 
 @click.command(name="uninstall")
@@ -79,16 +83,10 @@ def uninstall(context: Context, agents: tuple[str, ...], dry_run: bool) -> None:
 
     chosen = install.places(agents)
     reports = install.uninstall(chosen, home=home_of(context.home), dry_run=dry_run)
-    show(context, reports, dry_run=dry_run, nothing=NOBODY)
+    show(context, reports, dry_run=dry_run)
 
 
-NOBODY = (
-    "neither Codex nor Claude Code was used here yet (no ~/.codex, no ~/.claude);"
-    " start one of them, then run this again"
-)
-
-
-def show(context: Context, reports: "list[Report]", *, dry_run: bool, nothing: str) -> None:
+def show(context: Context, reports: "list[Report]", *, dry_run: bool) -> None:
     answer: dict[str, Any] = {"dry_run": dry_run, "agents": msgspec.to_builtins(reports)}
 
     def lines() -> None:
@@ -102,7 +100,7 @@ def show(context: Context, reports: "list[Report]", *, dry_run: bool, nothing: s
             for note in report.notes if not dry_run else ():
                 say(f"  {note}")
         if not reports:
-            say(nothing)
+            say(NOBODY)
 
     context.show(answer, lines)
 
