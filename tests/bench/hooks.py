@@ -30,13 +30,22 @@ def main(times: int) -> None:
         program = [sys.executable, "-m", "threadbook.adapters.cli", "--home", str(home)]
         quiet = {"env": environment, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run([*program, "run", "--sample"], check=True, **quiet)
-        start = {"session_id": "s", "cwd": "/srv/lantern-shop", "transcript_path": None}
+        start = {"session_id": "s", "cwd": "/home/sam/gallery", "transcript_path": None}
         end = {"session_id": "s", "cwd": "/srv", "transcript_path": None}
         asked = {
             "python -c pass": ([sys.executable, "-c", "pass"], {}),
             "session-start": ([*program, "hook", "session-start", "--within", "60000"], start),
             "session-end": ([*program, "hook", "session-end", "--within", "60000"], end),
         }
+        words, said = asked["session-start"]
+        told = subprocess.run(
+            words,
+            input=json.dumps(said).encode(),
+            check=True,
+            **quiet | {"stdout": subprocess.PIPE},
+        )
+        if b"THREADBOOK MEMORY BEGINS" not in told.stdout:
+            sys.exit("the session was given no memory, so that nothing would be measured")
         walls: dict[str, list[float]] = {name: [] for name in asked}
         cpus: dict[str, list[float]] = {name: [] for name in asked}
         for _ in range(times + 1):
