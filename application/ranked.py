@@ -21,7 +21,7 @@ from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
 from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
 from .reading import Reading, Unreadable
-from .tools import GONE, SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found
+from .tools import GONE, SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found, refuse_long
 
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 50
@@ -109,6 +109,7 @@ class RankedSearch:
         query = asked.query.strip()
         if not any(map(str.isalnum, query)):
             raise EmptyQuery("query has no letter or digit")
+        refuse_long([query])
         path = found(reading, asked.path)
         limit = RESULTS_DEFAULT if asked.max_results is None else asked.max_results
         with self._one_at_a_time:

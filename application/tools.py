@@ -405,7 +405,7 @@ def search(reading: Reading, asked: SearchArguments) -> SearchAnswer:
             if start <= count < end:
                 match = match_of(query, file, lines, hit, asked.context_lines)
                 told = (match.content, *match.matched_queries)
-                shown_bytes += sum(len(text.encode("utf-8", "surrogatepass")) for text in told)
+                shown_bytes += sum(len(text.encode("utf-8", "surrogatepass")) + 4 for text in told)
                 if shown_bytes > PAGE_BYTES_MAX:
                     end = count
                 else:

@@ -124,7 +124,16 @@ class Desk:
     def resource(self, uri: str) -> str:
         """Raises `Refused` and `Failure`, which say why there is none."""
         path, _, _ = RESOURCES[uri]
-        read: ReadAnswer = self._asked("read", {"path": path})
+        try:
+            read: ReadAnswer = self._asked("read", {"path": path})
+        except (Refused, Failure):
+            raise
+        except Exception as error:  # As above.
+            self._complain(f"{uri} failed: {type(error).__name__}: {error}")
+            raise Failure(
+                f"{uri} cannot be read ({type(error).__name__}); `threadbook doctor` says what is"
+                " wrong with the memory"
+            ) from error
         return read.content
 
     def _asked(self, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -24,7 +24,8 @@ from mcp.shared.exceptions import MCPError
 
 from ...application.ports import Failure
 from ...domain.refusals import Refused
-from .desk import Answer, Desk
+from .desk import Answer, Desk, shortened
+from .heard import Heard
 from .offers import OFFERS, RESOURCES, Offer
 
 NAME = "threadbook"
@@ -64,7 +65,7 @@ def server(desk: Desk) -> "Server[Any]":
         try:
             text = await anyio.to_thread.run_sync(desk.resource, uri)
         except (Refused, Failure) as error:
-            raise MCPError(code=types.INTERNAL_ERROR, message=str(error)) from error
+            raise MCPError(code=types.INTERNAL_ERROR, message=shortened(str(error))) from error
         contents = types.TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
         return types.ReadResourceResult(contents=[contents])
 
@@ -134,4 +135,5 @@ def serve(desk: Desk, *, leave: Callable[[], None]) -> None:
 async def served(desk: Desk) -> None:
     serving = server(desk)
     async with stdio_server() as (reading, writing):
-        await serving.run(reading, writing, serving.create_initialization_options())
+        heard = Heard(reading, writing)
+        await serving.run(heard, writing, serving.create_initialization_options())

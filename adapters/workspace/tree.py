@@ -188,6 +188,8 @@ def readable(path: str) -> list[str] | None:
             raise InvalidPath(f"{path!r} leads out of the memory folder; give a path below it")
     if not all(map(may_be_seen, names)) or names == [WORKSPACE_DIFF]:
         return None
+    if any(len(os.fsencode(name)) > NAME_BYTES_MAX for name in names):
+        return None  # No file system would have it.
     return names
 
 

@@ -12,6 +12,7 @@ from threadbook.adapters.cli.common import Context
 from threadbook.adapters.cli.mcp import desk_of, folder_of, session_of_the_agent
 from threadbook.adapters.mcp.desk import QUESTIONS
 from threadbook.adapters.mcp.offers import OFFERS
+from threadbook.application.ports import Failure
 from threadbook.application.tools import Tools
 from threadbook.domain.events import MemoryShown, NoteAdded
 from threadbook.projections import shown
@@ -532,3 +533,58 @@ def test_paths_of_this_test_are_real(home, folder):
     plant(folder)
 
     assert Path(folder / "link.md").read_text() == "the canary is yellow"
+
+
+def test_a_name_that_no_disk_would_have_is_of_nothing(home):
+    for name in ("read", "list", "search"):
+        told = at(home).error(
+            name, path="a" * 300, **({"queries": ["x"]} if name == "search" else {})
+        )
+
+        assert "does not exist" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("search", {"queries": ["make"] * 10_000}),
+        ("search", {"queries": ["make" * 10_000]}),
+        ("search_ranked", {"query": "make " * 10_000}),
+    ],
+)
+def test_what_is_asked_is_not_longer_than_what_may_be_answered(home, name, asked):
+    told = at(home).error(name, **asked)
+
+    assert "16000 is the most" in told
+    assert len(told) < 1_000
+
+
+def test_a_page_counts_the_queries_that_stand_beside_each_match(home):
+    queries = list("make") * 1_000
+
+    answer = at(home)("search", queries=queries)
+
+    assert not answer.is_error
+    assert len(answer.text) < 130_000
+
+
+def test_a_book_is_not_even_looked_through_for_secrets(home, monkeypatch):
+    monkeypatch.setattr("threadbook.application.notes.redacted", None)
+
+    told = at(home).error("add_ad_hoc_note", filename=NOTE, note="a b" * 1_000_000)
+
+    assert "3000000 bytes" in told
+
+
+def test_a_mistake_of_ours_in_a_resource_is_told_and_a_person_is_told_too(home, monkeypatch):
+    def mistaken(*_):
+        raise ZeroDivisionError("secret words")
+
+    asked = at(home)
+    monkeypatch.setattr(Tools, "read", mistaken)
+
+    with pytest.raises(Failure, match="threadbook doctor") as told:
+        asked.desk.resource("memory://summary")
+
+    assert "secret" not in str(told.value)
+    assert "ZeroDivisionError" in asked.complaints[0]

@@ -1,6 +1,7 @@
 """What an agent's client gets from a real `threadbook mcp`, in both eras of the protocol."""
 
 import json
+import os
 import shlex
 import signal
 import subprocess
@@ -315,6 +316,43 @@ def test_what_is_no_message_of_the_protocol_ends_nothing(home):
 
     assert answer["result"]["instructions"]
     process.communicate(timeout=20)
+
+
+INITIALIZED = json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}) + "\n"
+
+
+@pytest.mark.parametrize(
+    "params", [{"name": "search", "arguments": {"queries": ["\ud83d"]}}, {"name": "\ud83d"}]
+)
+def test_a_request_with_half_a_character_is_answered_under_its_own_id(home, params):
+    process = started(home, "--cwd", FERN)
+    said(process, HELLO)
+    process.stdin.write(INITIALIZED)
+    asked = {"jsonrpc": "2.0", "id": "7", "method": "tools/call", "params": params}
+
+    told = said(process, asked)
+    after = said(process, asked | {"params": {"name": "list", "arguments": {}}})
+
+    assert told["id"] == after["id"] == "7"
+    assert "half a character" in told["error"]["message"]
+    assert after["result"]["structuredContent"]["entries"]
+    process.communicate(timeout=20)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names there are UTF-8")
+def test_a_folder_whose_name_is_no_text_ends_no_server(home):
+    process = started(home, "--cwd", os.fsdecode(b"/home/\xff"))
+    said(process, HELLO)
+    process.stdin.write(INITIALIZED)
+    asked = {"jsonrpc": "2.0", "id": 2, "method": "resources/read"}
+
+    told = said(process, asked | {"params": {"uri": "memory://summary"}})
+    again = said(process, asked | {"params": {"uri": "memory://MEMORY.md"}})
+    _, err = process.communicate(timeout=20)
+
+    assert "belongs to no project" in told["error"]["message"]
+    assert "belongs to no project" in again["error"]["message"]
+    assert (process.returncode, err) == (0, "")
 
 
 def test_a_server_without_a_memory_starts_and_says_why_it_has_none(home, tmp_path):
