@@ -94,6 +94,7 @@ def attempt(
         withdrawn = last.removed_ref if last else None
         left_over = withdrawn_paths(view, last)
         keep_edits = last is None and not forgotten_since(view, root, workspace.rendered_at())
+        behind = rendered_here(view, root, workspace.rendered_at())
         emptied = last_reset(view, root.memory_version) > (workspace.rendered_at() or 0)
         record = Recorder(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
@@ -104,7 +105,8 @@ def attempt(
     moved = workspace.make_way({*files, *(previous or {}), *left_over})
     workspace.prepare()
     here = Here(workspace)
-    before = dict.fromkeys([*here.unchanged, *left_over], "") | (previous or {})
+    stale = here.unchanged if behind is None else here.unchanged & behind
+    before = dict.fromkeys([*stale, *left_over], "") | (previous or {})
     rendered = Rendered(edits=[str(path) for path in moved] if keep_edits else [])
 
     def on_edit(path: str, content: bytes) -> None:
@@ -290,6 +292,24 @@ def forgotten_since(view: View, root: Root, position: int | None) -> bool:
         isinstance(recorded.event, ArtifactsPublished) and recorded.event.consolidator == FORGET
         for recorded in view.events(stream=stream, after=position)
     )
+
+
+def rendered_here(view: View, root: Root, position: int | None) -> set[str] | None:
+    """The paths that this folder was last rendered with, if others rendered the root since: what
+    they have taken back may still lie here. Nothing where nobody did: then the last manifest is
+    this folder's own, and whatever else lies in it is a person's. None: nobody knows any more."""
+    here: str | None = None
+    others_did = False
+    for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
+        match recorded.event:
+            case RootRendered(manifest_ref=ref) if recorded.position <= (position or 0):
+                here = ref
+            case RootRendered():
+                others_did = True
+    if not others_did:
+        return set()
+    kept = view.body(here) if here else None
+    return set(manifest_of(kept)) if kept else None
 
 
 def last_reset(view: View, memory_version: str) -> int:

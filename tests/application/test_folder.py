@@ -162,6 +162,27 @@ def test_a_stray_file_stays_starts_one_run_and_then_is_known(made):
     assert_quiet(made)
 
 
+def test_a_persons_own_file_outlives_later_runs_and_a_forgetting(made):
+    stray = made.root() / "skills" / "mine" / "SKILL.md"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("what I do by hand\n")
+    made.later(HOUR_S).run()
+
+    for number in (7, 8):
+        made.later(8 * HOUR_S)
+        made.write(
+            Session(number=number, says=(f"always sing song {number}",), ended_at=rested(made))
+        )
+        made.run()
+    made.memory.forget(Session(number=7).id)
+
+    assert stray.read_text() == "what I do by hand\n"
+
+
+def rested(home):
+    return int(home.now) - 7 * HOUR_S
+
+
 def test_without_its_git_folder_everything_is_new(made):
     shutil.rmtree(made.root() / ".git")
 
