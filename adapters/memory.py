@@ -144,12 +144,12 @@ def accept_restore(
         from_cli=from_cli,
     )
     with opened(check=False) as memory:
-        came_to, position = memory.store.accept_restore(actor=memory._actor(confirmed=confirmed))
-    with opened() as memory:
         # A folder that was written from what is lost is no rendering of this log.
-        reset.disown(memory._around, after=position)
-        again = forget.again(memory._around)
-        forget.finish(memory._around, actor=memory._actor(confirmed=confirmed))
+        disown = partial(reset.disown, memory._around)
+        actor = memory._actor(confirmed=confirmed)
+        with memory.store.restored(actor=actor, before=disown) as (came_to, position):
+            again = forget.again(memory._around)
+        forget.finish(memory._around, actor=actor)
     return Restored(came_to=came_to, position=position, forgotten_again=again)
 
 

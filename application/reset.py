@@ -22,7 +22,9 @@ from ..domain.events import (
     StoreReset,
 )
 from ..projections import jobs, notes, stage1_outputs, threads
+from .forget import every_root
 from .ports import Failure, Recorded, View
+from .reading import last_change
 from .render import last_reset
 from .retention import refs_of
 from .surroundings import Surroundings
@@ -156,12 +158,19 @@ def finish(around: Surroundings) -> list[str]:
     return emptied
 
 
-def disown(around: Surroundings, *, after: int) -> None:
-    """Take every folder that was rendered behind a position for one that never was: the log that
-    it was rendered from is another one."""
+def disown(around: Surroundings, view: View) -> None:
+    """Take every folder that was rendered behind this view for an older one: the log that it was
+    rendered from is another one. It is older than what was last published, which is rendered
+    again, and not older than the last reset, which would empty it of a person's own files."""
     version = around.policy.memory_version
+    reset_at = last_reset(view, version)
+    changed = {
+        around.workspace(version, root.scope).path: last_change(view, root) or 0
+        for root in every_root(view)
+        if root.memory_version == version
+    }
     for name in around.folders(version):
         workspace = around.workspace(version, name)
-        if (workspace.rendered_at() or 0) > after:
+        if (workspace.rendered_at() or 0) > view.position:
             with workspace.lock(holder=around.worker_id):
-                workspace.note_rendered(0)
+                workspace.note_rendered(max(changed.get(workspace.path, 0) - 1, reset_at))

@@ -57,6 +57,7 @@ class LogStore(ABC):
         self._wait_s = wait_s
         self._follows = followers(self.projections)
         self._turn = Turn()
+        self._restoring = False
         # Named once: every block asks for them, and joining a path costs as much as a SELECT.
         self._failed = str(home / FAILED)
         self._head = home / head.NAME
@@ -214,9 +215,14 @@ class LogStore(ABC):
             self._mark(found)
         return found
 
-    def accept_restore(self, *, actor: str) -> tuple[int, int]:
+    @contextmanager
+    def restored(self, *, actor: str, before: Callable[[View], None]) -> Iterator[tuple[int, int]]:
         """Take a log for the true one although its head knows another: the position that the head
-        had, and the log's own. It is sound in itself, or refused; what it accepts is recorded."""
+        had, and the log's own. It is sound in itself, or refused; what it accepts is recorded.
+
+        `before` is what has to be done first. Until the end of the block every other program is
+        refused, so that who is killed anywhere in it does it once more.
+        """
         known = self.head()
         with self._writing(actor=actor, run_id=None, restoring=True) as view:
             if not self._verified(view._log, None).ok:
@@ -226,6 +232,7 @@ class LogStore(ABC):
                 )
             opened = self._opened(view._log)
             came_to, position = known.position if known else 0, view.position
+            before(view)
             view.append(
                 STORE_STREAM,
                 StoreOpened(
@@ -235,11 +242,18 @@ class LogStore(ABC):
                     restored_from=came_to,
                 ),
             )
-        with files_of(self._head):
-            head.renew(self.home, head.Head(view.position, view.chain))
+            current = self._is_current(view._log)
+        self._restoring = True
+        try:
+            if not current:
+                self._migrate()
+            yield came_to, position
+            with self._looking() as db, files_of(self._head):
+                head.renew(self.home, head.Head(*last_link(db)))
+        finally:
+            self._restoring = False
         with files_of(self.home / FAILED):
             (self.home / FAILED).unlink(missing_ok=True)
-        return came_to, position
 
     def replay_verify(self) -> list[Difference]:
         """Fold every table anew from position 0, and name each row that is stored otherwise."""
@@ -496,6 +510,13 @@ def end_of(db: Database, *, until: int = LAST) -> tuple[int, int]:
     if type(recorded_at_ms) is not int:
         raise damaged(position, "has no time")
     return position, recorded_at_ms
+
+
+def last_link(db: Database) -> tuple[int, bytes]:
+    found = db.execute(
+        "SELECT position, chain FROM events ORDER BY position DESC LIMIT 1"
+    ).fetchone()
+    return int(found[0]), bytes(found[1])
 
 
 def followers(projections: Sequence[ModuleType]) -> Follows:

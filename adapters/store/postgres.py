@@ -215,6 +215,7 @@ class PostgresStore(LogStore):
         restoring: bool = False,
         wait_s: float | None = None,
     ) -> Iterator[WritingView]:
+        restoring = restoring or self._restoring
         begin = self._begin
         if wait_s is not None:
             begin = postgres_dialect.begin_writing(self.place.schema, wait_s)

@@ -174,6 +174,7 @@ class SqliteStore(LogStore):
         restoring: bool = False,
         wait_s: float | None = None,
     ) -> Iterator[WritingView]:
+        restoring = restoring or self._restoring
         with (
             translated(self.path, self._writer),
             self._turn.taken(self._wait_s if wait_s is None else wait_s, self.name),

@@ -4,12 +4,15 @@ import shutil
 import sqlite3
 
 import pytest
+from threadbook import Memory
 from threadbook.adapters.memory import accept_restore
-from threadbook.adapters.store import StoreDamaged
+from threadbook.adapters.store import StoreDamaged, head
+from threadbook.application import forget
 from threadbook.domain.events import StoreOpened
 
 from tests.adapters.stores import dsn_beside, edit
-from tests.application.homes import FERN, Session, content
+from tests.adapters.test_migrations import loaded
+from tests.application.homes import FERN, HOUR_S, NOON, Session, content
 from tests.application.planted import PLANTED, Planted, left_in
 from tests.postgres import schema_of, server
 
@@ -122,6 +125,70 @@ def test_a_folder_of_the_days_that_are_lost_is_not_read_for_this_logs(home, tmp_
 
     assert "storkish" in content(home.root())["MEMORY.md"]
     assert "storkish" not in home.memory.read("MEMORY.md", cwd=FERN).content
+
+
+@pytest.mark.parametrize("was_reset", [False, True])
+def test_what_a_person_left_in_the_folder_meanwhile_outlives_the_restoring(
+    home, tmp_path, was_reset
+):
+    home.write(OTHER)
+    home.run()
+    if was_reset:
+        home.later(60).memory.reset()
+        home.run()
+    home.memory.close()
+    shutil.copy(home.path / "threadbook.sqlite", tmp_path / "backup.sqlite")
+    home.reopened()
+    home.write(LATER)
+    home.later(60).run()
+    home.memory.close()
+    (home.root() / "mine.md").write_text("a file of my own\n")
+    with (home.root() / "MEMORY.md").open("a") as file:
+        file.write("a line of my own\n")
+    shutil.copy(tmp_path / "backup.sqlite", home.path / "threadbook.sqlite")
+
+    accepted(home)
+    home.run()
+
+    assert content(home.root())["mine.md"] == "a file of my own\n"
+    (kept,) = home.root().with_name(f"{home.root().name}.edits").iterdir()
+    assert "a line of my own" in kept.read_text()
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_who_is_killed_while_accepting_has_brought_nobody_back(restored, monkeypatch):
+    def killed(around):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(forget, "again", killed)
+        with pytest.raises(Killed):
+            accept_restore(restored.path, clock=lambda: restored.now)
+    with pytest.raises(StoreDamaged, match="--accept-restore"):
+        restored.another()
+    told = accepted(restored)
+
+    assert told.forgotten_again == [Planted().id]
+    assert left_in(restored.path, *PLANTED.values()) == []
+    assert "storkish" not in restored.memory.read("MEMORY.md", cwd=FERN).content
+    assert restored.memory.verify().ok
+
+
+def test_a_database_of_an_older_program_is_accepted_and_made_todays(tmp_path):
+    home = loaded(tmp_path / "home")
+    (home / "head").write_bytes(head.render(head.Head(900, bytes(32))))
+    (home / "erasures.log").write_text(
+        f'{{"act":"forget","kind":"thread","id":"{Session(number=3).id}","position":800}}\n'
+    )
+
+    told = accept_restore(home, clock=lambda: NOON + 9.0 * HOUR_S)
+
+    assert (told.came_to, told.forgotten_again) == (900, [Session(number=3).id])
+    with Memory.open(home, clock=lambda: NOON + 9.0 * HOUR_S) as memory:
+        assert memory.store.replay_verify() == []
 
 
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
