@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ..application.doctor import Finding
@@ -67,14 +68,17 @@ def lets_others_in(seen: os.stat_result) -> bool:
 
 def walked(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
     """The home and everything in it, a folder before what is in it, no link followed."""
-    yield home, home.lstat()
-    for folder, folders, files in os.walk(home):
-        for name in sorted(folders + files):
-            path = Path(folder, name)
-            try:
-                yield path, path.lstat()
-            except FileNotFoundError:
-                continue  # A temporary file of somebody at work.
+    waiting = [home]  # And not `os.walk`, which a folder that is deep enough brings down.
+    while waiting:
+        path = waiting.pop()
+        try:
+            seen = path.lstat()
+        except OSError:  # A temporary file of somebody at work, or a path that is too long.
+            continue
+        yield path, seen
+        if stat.S_ISDIR(seen.st_mode):
+            with suppress(OSError):  # Closed to us, or gone.
+                waiting += sorted(path.iterdir(), reverse=True)
 
 
 def room(home: Path) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...projections.folder import SUMMARIES, WORKSPACE_DIFF, digest, is_content, is_input
 from .tree import (
+    DEPTH_MAX,
     FOLDER,
     NAME_BYTES_MAX,
     TEXT_BYTES_MAX,
@@ -103,11 +104,7 @@ class Workspace:
         """Create or repair the folder; the paths of the links that were in it, now removed."""
         with advised(self.path):
             _make_private(self.path.parent)
-            if self.path.is_symlink():
-                raise WorkspaceError(
-                    f"{self.path} is a symbolic link; replace it by the folder it points to,"
-                    " or move the link away"
-                )
+            self._refuse_a_link()
             self.path.mkdir(mode=0o700, exist_ok=True)
             with self._root() as root:
                 if os.fstat(root).st_mode & 0o077:
@@ -117,6 +114,13 @@ class Workspace:
                     pass
             self._git.heal(self.path)
         return links
+
+    def _refuse_a_link(self) -> None:
+        if self.path.is_symlink():
+            raise WorkspaceError(
+                f"{self.path} is a symbolic link; replace it by the folder it points to,"
+                " or move the link away"
+            )
 
     def in_the_way(self, paths: Collection[str]) -> list[str]:
         """What is of another kind than these files and their folders need: a folder where a file
@@ -262,9 +266,12 @@ class Workspace:
             for path in edits:
                 path.unlink(missing_ok=True)
             if self.edits_path.is_dir() and not self.edits_path.is_symlink():
-                import shutil
-
-                shutil.rmtree(self.edits_path)
+                kept = os.open(self.edits_path, FOLDER)
+                try:
+                    _emptied(kept)
+                finally:
+                    os.close(kept)
+                self.edits_path.rmdir()
         return len(edits)
 
     def clear(self) -> int:
@@ -272,7 +279,7 @@ class Workspace:
         beside it; how many files there were. The folder itself stays."""
         if not self.path.exists() and not self.path.is_symlink():
             return self.remove_edits()
-        self.prepare()
+        self._refuse_a_link()
         with advised(self.path), self._root() as root:
             count = _emptied(root)
         return count + self.remove_edits()
@@ -427,6 +434,11 @@ def _swept(folder: int, prefix: str) -> Iterator[str]:
             os.unlink(name, dir_fd=folder)
             yield f"{prefix}{name}"
         elif stat.S_ISDIR(seen.st_mode):
+            if prefix.count("/") >= DEPTH_MAX:
+                raise WorkspaceError(
+                    f"{prefix.partition('/')[0]} in a memory folder is more than {DEPTH_MAX}"
+                    " folders deep, which nothing of a memory is; move it away and run again"
+                )
             below = os.open(name, FOLDER, dir_fd=folder)
             try:
                 yield from _swept(below, f"{prefix}{name}/")
@@ -436,20 +448,29 @@ def _swept(folder: int, prefix: str) -> Iterator[str]:
             os.unlink(name, dir_fd=folder)
 
 
-def _emptied(folder: int) -> int:
+def _emptied(root: int) -> int:
     """Remove everything in a folder, of whatever kind and at every depth; how many files."""
     count = 0
+    while listed(root):  # What lies too deep for us has come up, and goes with the next round.
+        count += _emptied_below(root, root, DEPTH_MAX)
+    return count
+
+
+def _emptied_below(root: int, folder: int, depth: int) -> int:
+    count = 0
     for name, seen in listed(folder):
-        if stat.S_ISDIR(seen.st_mode):
+        if not stat.S_ISDIR(seen.st_mode):
+            os.unlink(name, dir_fd=folder)
+            count += 1
+        elif depth == 0:
+            os.rename(name, _free_name(root, "deep"), src_dir_fd=folder, dst_dir_fd=root)
+        else:
             below = os.open(name, FOLDER, dir_fd=folder)
             try:
-                count += _emptied(below)
+                count += _emptied_below(root, below, depth - 1)
             finally:
                 os.close(below)
             os.rmdir(name, dir_fd=folder)
-        else:
-            os.unlink(name, dir_fd=folder)
-            count += 1
     return count
 
 
@@ -457,7 +478,7 @@ def _content(folder: int, prefix: str) -> Iterator[tuple[str, str, int]]:
     for name, seen in listed(folder):
         if not is_content(name):
             continue
-        if stat.S_ISDIR(seen.st_mode):
+        if stat.S_ISDIR(seen.st_mode) and prefix.count("/") < DEPTH_MAX:
             try:
                 below = os.open(name, FOLDER, dir_fd=folder)
             except PermissionError:

@@ -190,6 +190,8 @@ def readable(path: str) -> list[str] | None:
         return None
     if any(len(os.fsencode(name)) > NAME_BYTES_MAX for name in names):
         return None  # No file system would have it.
+    if len(names) > DEPTH_MAX:
+        return None  # Nothing of a memory lies there, and nobody walks on without end.
     return names
 
 
