@@ -39,7 +39,9 @@ STAYS = (
 NOT_COVERED = (
     "the agent's own session file, which is not ours: delete it with the agent",
     "file system snapshots, the unused blocks of a disk (an SSD keeps them for a while), and swap",
-    "backups, exports and copies outside of the home",
+    "backups, exports and copies outside of the home, also where a link in it leads to them",
+    "what another program put into the home encrypted, encoded as in mails, or packed inside of"
+    " something packed or of a database",
     "models and agents that were shown the words",
 )
 

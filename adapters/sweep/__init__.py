@@ -1,9 +1,9 @@
 """Every byte under a home, in pieces: what a certificate of a forgetting looks through.
 
 Files are read in pieces that overlap, so that nothing is held whole and nothing is cut at a seam.
-What lies compressed in a file (git objects, loose or in a pack, gzip, zstd) is given beside its
-bytes, wherever in the file it begins; UTF-16 is given as UTF-8. Names are given too. No link is
-followed, and what cannot be read is told.
+What lies compressed in a file (git objects, loose or in a pack, gzip, zip, bzip2, xz, zstd) is
+given beside its bytes, wherever in the file it begins, but not what is packed in that once more;
+UTF-16 is given as UTF-8. Names are given too. No link is followed, and what cannot be read is told.
 """
 
 import os

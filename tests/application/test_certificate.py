@@ -5,11 +5,14 @@ Each step of the erasure is skipped once, and the certificate has to find what t
 
 import codecs
 import gzip
+import io
 import json
 import os
 import random
 import shutil
 import sqlite3
+import tarfile
+import zipfile
 import zlib
 
 import pytest
@@ -331,6 +334,23 @@ def loose(text):
     return zlib.compress(b"blob %d\0" % len(text.encode()) + text.encode())
 
 
+def zipped(text):
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", "first")
+        archive.writestr("b/c.txt", text)
+    return written.getvalue()
+
+
+def tarred(text, how):
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode=f"w:{how}") as archive:
+        member = tarfile.TarInfo("a.txt")
+        member.size = len(text.encode())
+        archive.addfile(member, io.BytesIO(text.encode()))
+    return written.getvalue()
+
+
 WRITTEN = {
     "as it is": str.encode,
     "in capitals": lambda text: text.upper().encode(),
@@ -341,6 +361,9 @@ WRITTEN = {
     "as a loose git object": loose,
     "behind other bytes, compressed": lambda text: os.urandom(5_000) + loose(text),
     "gzipped": lambda text: gzip.compress(text.encode()),
+    "in a zip": lambda text: zipped(text),
+    "in a tar, with bzip2": lambda text: tarred(text, "bz2"),
+    "in a tar, with xz": lambda text: tarred(text, "xz"),
     "as zstd": lambda text: zstandard.compress(text.encode()),
     "as zstd, behind other bytes": lambda text: b"x" * 70_000 + zstandard.compress(text.encode()),
     "compressed and cut off": lambda text: zlib.compress(text.encode() + os.urandom(9_000))[:4_000],
@@ -452,6 +475,7 @@ def test_sweeping_drops_no_lock_that_sqlite_holds_in_this_process(planted):
 
 TRY_TO_WRITE = """
 import sqlite3
+import tarfile
 db = sqlite3.connect(home / "threadbook.sqlite", isolation_level=None, timeout=0)
 try:
     db.execute("BEGIN IMMEDIATE")
