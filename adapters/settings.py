@@ -289,7 +289,7 @@ def values_of(file: ProjectFile) -> dict[str, Any]:
     except RecursionError as error:
         raise SettingsError(f"{file.path}: nested beyond reason; check the file") from error
     except ValueError as error:
-        raise SettingsError(f"{file.path}: not valid TOML: {error}") from error
+        raise SettingsError(f"{file.path}: not valid TOML: {error}; mend or remove it") from error
     table = values.pop("memories", {})
     if not isinstance(table, dict):
         raise SettingsError(f"{file.path}: `memories` must be a table: write [memories]")

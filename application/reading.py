@@ -80,7 +80,7 @@ class MemoriesOff(Refused):
     code = "memories_off"
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"memory is switched off: {why}; set it to true to have it again")
+        super().__init__(f"memory is switched off: {why}; take that out to have it again")
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -99,7 +99,8 @@ class UnknownThread(Refused):
 
     def __init__(self, thread_id: str) -> None:
         super().__init__(
-            f"no thread {thread_id} is known; `threadbook threads` lists those that are"
+            f"no thread {thread_id} is known; `threadbook threads` lists those that are, and six"
+            " characters of an id are enough"
         )
 
 

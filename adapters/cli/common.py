@@ -116,6 +116,18 @@ class Place(click.ParamType[int | float]):
         return Moment().convert(value, param, ctx)
 
 
+class Parts(click.Group):
+    """A command that is several, and says which where none of them was named."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            ways = " or ".join(f"`{context.command_path} {name}`" for name in self.commands)
+            context.fail(f"No such command '{args[0]}'; write {ways}")
+        return super().resolve_command(context, args)
+
+
 GLOBAL = (
     click.option("--home", type=click.Path(path_type=Path), help="Where the memory lives."),
     click.option("--config", type=click.Path(path_type=Path), help="The settings file."),

@@ -24,8 +24,6 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
         say(f"{told.thread_id} at position {told.position}: {told.verdict}")
         for gate in told.gates:
             say(f"  {'pass' if gate.passed else 'STOP'}  {gate.name}: {gate.why}")
-        if told.rank is not None:
-            say(f"  rank {told.rank}")
         if told.last_used_at is not None:
             times = "once" if told.uses == 1 else f"{told.uses} times"
             say(f"  cited {times}, last at {clock(told.last_used_at)}: what is cited ranks first")

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from .common import Context, options, say
+from .common import Context, Parts, options, say
 
 if TYPE_CHECKING:
     from ...application.certificate import Certificate
     from ...application.reports import ForgetReport
 
 
-@click.group(name="forget")
+@click.group(name="forget", cls=Parts)
 def command() -> None:
     """Forget a session for good, its words included."""
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from .common import Context, options, say, say_json, standard_input
+from .common import Context, Parts, options, say, say_json, standard_input
 
 
-@click.group(name="inspect")
+@click.group(name="inspect", cls=Parts)
 def command() -> None:
     """Look at one session file, or one reply, as Threadbook reads it."""
 

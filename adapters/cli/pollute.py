@@ -22,5 +22,8 @@ def command(context: Context, thread_id: str, cause: str, yes: bool) -> None:
         changed = memory.pollute(thread_id, cause=cause, confirmed=confirmed)
     context.show(
         {"thread_id": thread_id, "mode": "polluted", "changed": changed},
-        lambda: say(f"{thread_id} {'is now' if changed else 'was already'} polluted"),
+        lambda: say(
+            f"{thread_id} {'is now' if changed else 'was already'} polluted;"
+            f" `threadbook mode {thread_id} enabled` takes it back in"
+        ),
     )

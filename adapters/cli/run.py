@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...application.reports import RunReport
 
 ALL_OLDER = -1
+SAMPLE_FOLDER = "/home/sam/gallery"
 WAITING = {
     "age": "older than the age limit; `threadbook run --backfill` reads them",
     "idle": "still in use, or left only hours ago; a later run reads them",
@@ -33,6 +34,14 @@ WAITING = {
     "cooldown": "a folder rests after its last consolidation",
     "inputs_changed": "a folder's sessions kept changing; the next run writes it",
     "lease_lost": "a folder was taken over by another run, which writes it",
+}
+# By the gate that shuts them out for as long as they are what they are.
+LEFT_OUT = {
+    "not_forgotten": "forgotten",
+    "memory_mode": "disabled or polluted",
+    "source_kind": "not led by a person",
+    "human_message": "nothing typed in them",
+    "archived": "archived",
 }
 # What keeps a folder back, so that it is not up to date.
 FOLDERS_WAIT = {"phase1_running", "cooldown", "inputs_changed", "lease_lost", "backoff"}
@@ -198,9 +207,13 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         say(f"{report.pruned} outputs {aged} out: nothing has used them for `max_unused_days`")
     for root in report.phase2:
         changes = (
-            f"{len(root.added)} added, {len(root.modified)} modified, {len(root.deleted)} deleted"
+            f"files: {len(root.added)} added, {len(root.modified)} modified,"
+            f" {len(root.deleted)} deleted"
         )
-        say(f"{root.scope}: {root.status} ({changes})")
+        if root.status == "succeeded_no_workspace_changes":
+            say(f"{root.scope}: looked through, no file has changed")
+        else:
+            say(f"{root.scope}: {root.status} ({changes})")
         if root.reason:
             say(f"  {root.reason}")
         for edit in root.edits:
@@ -210,7 +223,8 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         say(f"{count} waiting: {WAITING.get(why, why)}")
     left_out = sum(report.left_out.values())
     if left_out:
-        say(f"{left_out} left out for what they are; `threadbook explain ID` says why")
+        kinds = ", ".join(f"{n} {LEFT_OUT.get(why, why)}" for why, n in report.left_out.items())
+        say(f"{left_out} left out for what they are: {kinds} (`threadbook explain ID` says more)")
     if not report.sessions:
         say("no sessions here; `threadbook run --sample` shows what it does with some")
     elif not report.phase2 and not report.dry_run and not report.waiting.keys() & FOLDERS_WAIT:
@@ -218,8 +232,9 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     if sample:
         for root in report.phase2:
             print_first_lines(Path(root.path))
-        program = shlex.quote(sys.argv[0])
-        say(f"\nlook around: {program} --home {shlex.quote(str(home))} threads")
+        program = f"{shlex.quote(sys.argv[0])} --home {shlex.quote(str(home))}"
+        say(f"\nlook around: {program} threads")
+        say(f"what a session is given: {program} context --cwd {SAMPLE_FOLDER}")
 
 
 def print_first_lines(root: Path) -> None:

@@ -22,7 +22,8 @@ def command(context: Context) -> None:
         threads = ", ".join(f"{count} {what}" for what, count in told["threads"].items() if count)
         say(f"threads   {threads or 'none yet; `threadbook run` reads them'}")
         for root in told["roots"]:
-            say(f"memory    {root['scope']}: {root['selected']} sessions, {root['state']}")
+            sessions = "1 session" if root["selected"] == 1 else f"{root['selected']} sessions"
+            say(f"memory    {root['scope']}: {sessions}, {root['state']}")
             say(f"          {root['path']}")
         for job in told["stuck"]:
             say(f"stuck     {job}")

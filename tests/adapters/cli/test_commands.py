@@ -5,7 +5,7 @@ import json
 
 import pytest
 from threadbook.adapters.cli import COMMANDS
-from threadbook.adapters.cli.run import print_report
+from threadbook.adapters.cli.run import SAMPLE_FOLDER, print_report
 from threadbook.application.reports import RunReport
 from threadbook.domain.events import MemoryModeSet, ThreadPolluted, ThreadRescoped
 
@@ -235,10 +235,13 @@ def test_run_tells_of_a_kept_edit(commands):
 def test_the_sample_shows_its_first_lines_and_is_there_once(commands, tmp_path):
     first = commands.bare("run", "--sample", "--home", tmp_path / "sample")
     second = commands.bare("run", "--sample", "--home", tmp_path / "sample", "--json")
+    given = commands.bare("context", "--home", tmp_path / "sample", "--cwd", SAMPLE_FOLDER)
 
     assert first.code == second.code == 0
     assert "memory_summary.md" in first.out
     assert "  v1" in first.out
+    assert f"context --cwd {SAMPLE_FOLDER}" in first.out
+    assert "Memory of project:gallery-" in given.out
     assert second.json["ingested"] == 0
     assert second.json["phase2"] == []
 
@@ -316,6 +319,32 @@ def test_commands_that_change_nothing_say_so_and_are_done(commands):
     assert "is now polluted" in first.out
     assert "was already polluted" in second.out
     assert same.json["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("args", "way"),
+    [
+        (("forget", A.id), "write `threadbook forget thread`"),
+        (("inspect", "a.jsonl"), "write `threadbook inspect rollout` or"),
+        (("scope", "/srv/ferns", "project:garden"), "only a session can be moved"),
+    ],
+)
+def test_half_a_command_is_told_its_other_half(commands, args, way):
+    done = commands(*args)
+
+    assert done.code == 2
+    assert way in done.err
+
+
+def test_a_polluted_session_is_told_the_way_back_and_a_run_says_who_is_out(commands):
+    told = commands("pollute", A.id)
+    commands("forget", "thread", B.id)
+    run = commands("run")
+
+    assert f"`threadbook mode {A.id} enabled` takes it back in" in told.out
+    assert "2 left out for what they are: " in run.out
+    assert "1 forgotten" in run.out
+    assert "1 disabled or polluted" in run.out
 
 
 def test_only_a_person_lifts(commands):

@@ -77,7 +77,7 @@ def test_switched_off_it_says_so(commands, monkeypatch):
     assert (done.code, done.out) == (
         0,
         "memory is switched off: use_memories is false in the settings;"
-        " set it to true to have it again\n",
+        " take that out to have it again\n",
     )
 
 
