@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..application.doctor import Finding
 from ..domain.redaction import redact
+from . import hook_log
 
 ROOM_BYTES_MIN = 100 * 1024 * 1024
 SHOWN_MAX = 5  # Of findings of one kind: the rest is a number.
@@ -28,6 +29,7 @@ def home_findings(home: Path) -> Iterator[Finding]:
         return
     yield from permissions(home)
     yield from room(home)
+    yield from hooks(home)
     yield from secrets_in_files(home)
 
 
@@ -79,6 +81,22 @@ def walked(home: Path) -> Iterator[tuple[Path, os.stat_result]]:
         if stat.S_ISDIR(seen.st_mode):
             with suppress(OSError):  # Closed to us, or gone.
                 waiting += sorted(path.iterdir(), reverse=True)
+
+
+def hooks(home: Path) -> Iterator[Finding]:
+    """What the hooks could not do lately. Nothing where they never had trouble."""
+    if not (count := hook_log.lately(home)):
+        return
+    last = hook_log.last(home)
+    advice = "mend what it says"
+    if hook_log.GAVE_UP in last:
+        advice = "write a larger --within behind the hook's command; `install` leaves it there"
+    lines = "a line" if count == 1 else f"{count} lines"
+    yield Finding(
+        level="warning",
+        what="hooks",
+        told=f"{lines} of the last day in {home / hook_log.NAME}, the last: {last}; {advice}",
+    )
 
 
 def room(home: Path) -> Iterator[Finding]:

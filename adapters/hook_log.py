@@ -16,6 +16,7 @@ STAMP = "%Y-%m-%dT%H:%M:%SZ"
 LATELY = timedelta(days=1)
 SIZE_MAX = 64 * 1024
 LINE_MAX = 400
+GAVE_UP = "and gave up"
 _NO_PLAIN_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
@@ -47,6 +48,14 @@ def lately(home: Path) -> int:
             break
         count += 1
     return count
+
+
+def last(home: Path) -> str:
+    """The last line, for a person."""
+    with suppress(OSError):
+        lines = (home / NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line for line in reversed(lines) if line.strip()), "")[:LINE_MAX]
+    return ""
 
 
 def opened(home: Path) -> int:

@@ -17,7 +17,7 @@ from ..domain.remote import normalised, public_url
 from ..projections import artifacts, notes, places, stage1_outputs, threads
 from . import state
 from .phase1 import is_read
-from .ports import View
+from .ports import Failure, View
 from .retention import refs_of
 from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .status import stuck
@@ -41,6 +41,7 @@ def findings(around: Surroundings, view: View) -> Iterator[Finding]:
     yield from lag(around, view)
     yield from unread(around, view)
     yield from second_remotes(around, view)
+    yield from project_files(around, view)
     yield from secrets(view)
 
 
@@ -114,6 +115,22 @@ def second_remotes(around: Surroundings, view: View) -> Iterator[Finding]:
                 told=f"{row.root} was {row.remote} first and is {public_url(seen.remote)} now;"
                 " their memories stay apart: `threadbook scope THREAD project:…` moves sessions",
             )
+
+
+def project_files(around: Surroundings, view: View) -> Iterator[Finding]:
+    """A project's own file that cannot be understood: its sessions wait, and are given nothing."""
+    told: dict[str, None] = {}
+    for cwd in dict.fromkeys(row.cwd for row in view.find(threads, threads.NEWEST_FIRST)):
+        try:
+            around.restriction(around.look(cwd))
+        except Failure as error:
+            told[str(error)] = None
+    for each in told:
+        yield Finding(
+            level="warning",
+            what="project",
+            told=f"{each}; until then the sessions of that project are not read",
+        )
 
 
 def secrets(view: View) -> Iterator[Finding]:

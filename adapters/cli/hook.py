@@ -60,7 +60,7 @@ def command(context: Context, event: str, room: int, within: int) -> None:
     """
     from ..actor import is_inside_a_run
     from ..deadline import Deadline
-    from ..hook_log import note
+    from ..hook_log import GAVE_UP, note
 
     gc.disable()  # It ends before there is anything worth collecting.
     if is_inside_a_run():
@@ -74,7 +74,7 @@ def command(context: Context, event: str, room: int, within: int) -> None:
             note(home, event, what)
 
     deadline = Deadline(
-        within / 1000, passed=lambda: trouble(f"it took longer than {within} ms and gave up")
+        within / 1000, passed=lambda: trouble(f"it took longer than {within} ms {GAVE_UP}")
     )
     try:
         with deadline.watched():

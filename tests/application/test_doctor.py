@@ -1,10 +1,12 @@
 """Doctor: what is wrong is found and told with what to do; what is right is told too."""
 
+import os
 import time
 from functools import partial
 
 import pytest
 from threadbook import Memory
+from threadbook.adapters import hook_log
 from threadbook.adapters.canary import round_trip
 from threadbook.adapters.checkup import home_findings
 from threadbook.adapters.memory import doctor
@@ -146,6 +148,41 @@ def test_a_folder_that_has_another_remote_than_its_first_is_told(home, asked, tm
     assert before == []
     ((level, told),) = asked("remotes")
     assert (level, "example.org/moss" in told, "pw" in told) == ("warning", True, False)
+
+
+def test_a_projects_file_that_nobody_understands_is_told_once(home, asked, tmp_path):
+    project = tmp_path / "fern"
+    (project / "src").mkdir(parents=True)
+    home.write(Session(number=1, cwd=str(project)), Session(number=2, cwd=str(project / "src")))
+    home.memory.ingest([home.sessions])
+    before = asked("project")
+
+    (project / ".threadbook.toml").write_text('model = "other"\n')
+
+    assert before == []
+    ((level, told),) = asked("project")
+    assert level == "warning"
+    assert "may not set `model`" in told
+    assert "not read" in told
+
+
+def test_what_hooks_could_not_do_is_told_for_a_day_and_with_the_way_out(learned, asked):
+    before = asked("hooks")
+    hook_log.note(learned.path, "session-start", "the store is busy")
+    (other,) = asked("hooks")
+    hook_log.note(learned.path, "session-start", "it took longer than 180 ms and gave up")
+    (slow,) = asked("hooks")
+
+    log = learned.path / hook_log.NAME
+    os.utime(log, (time.time() - 2 * DAY_S,) * 2)
+
+    assert before == []
+    assert other[0] == slow[0] == "warning"
+    assert "a line of the last day" in other[1]
+    assert "the store is busy; mend" in other[1]
+    assert "2 lines" in slow[1]
+    assert "--within" in slow[1]
+    assert asked("hooks") == []
 
 
 def test_a_home_that_is_not_there_is_one_finding(tmp_path):
