@@ -153,6 +153,8 @@ def test_a_folder_that_has_another_remote_than_its_first_is_told(home, asked, tm
 def test_a_projects_file_that_nobody_understands_is_told_once(home, asked, tmp_path):
     project = tmp_path / "fern"
     (project / "src").mkdir(parents=True)
+    (project / ".git").mkdir()
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     home.write(Session(number=1, cwd=str(project)), Session(number=2, cwd=str(project / "src")))
     home.memory.ingest([home.sessions])
     before = asked("project")
