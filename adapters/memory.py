@@ -428,8 +428,7 @@ class Memory:
         from ..application.tools import Tools
 
         self._refuse_sealed()
-        folder = os.path.abspath(os.getcwd() if cwd is None else expanded(cwd))
-        return Tools(self._around, cwd=folder, session=session, actor=self._actor())
+        return Tools(self._around, cwd=self._cwd(cwd), session=session, actor=self._actor())
 
     # What a session is given, and leaves.
 
@@ -770,7 +769,13 @@ class Memory:
     # Inside.
 
     def _cwd(self, cwd: Path | str | None) -> str:
-        return str(Path.cwd() if cwd is None else expanded(cwd).absolute())
+        """The folder as its whole path; `..` behind a link leads back, as in a shell."""
+        try:
+            return os.path.abspath(os.getcwd() if cwd is None else expanded(cwd))
+        except FileNotFoundError:
+            from ..application.reading import FolderGone
+
+            raise FolderGone from None
 
     def _note_scope(self, cwd: Path | str | None) -> str:
         from ..application.reading import scope_to_note

@@ -76,6 +76,16 @@ class AmbiguousScope(Refused):
         )
 
 
+class FolderGone(Refused):
+    code = "folder_gone"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the folder that this works in is not there any more, so nobody knows whose memory is"
+            " meant; go to the project's own folder, or name it with --cwd"
+        )
+
+
 class MemoriesOff(Refused):
     code = "memories_off"
 

@@ -46,4 +46,4 @@ def given(context: Context, cwd: Path | str | None, session: str | None) -> "Giv
         from ...application.context import nothing
         from ...prompts import filled
 
-        return nothing(str(cwd or Path.cwd()), why=str(none), prompt=filled)
+        return nothing(str(cwd or "here"), why=str(none), prompt=filled)

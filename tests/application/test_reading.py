@@ -7,6 +7,7 @@ import textwrap
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from threadbook.adapters.workspace.tree import Tree
 from threadbook.application import people, reading
 from threadbook.application.reading import (
@@ -385,6 +386,26 @@ def test_another_projects_canary_is_on_no_surface_and_its_own_sees_it(home, tmp_
 def test_where_nobody_knows_whose_memory_it_is_none_is_read(home, cwd):
     with pytest.raises(reading.AmbiguousScope, match="--cwd"):
         read(home, cwd)
+
+
+def test_a_way_back_out_of_a_link_is_the_same_folder_on_every_surface(home, tmp_path):
+    fern, moss = tmp_path / "fern", tmp_path / "moss"
+    for folder, session in ((fern, A), (moss, C)):
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        home.write(replace(session, number=session.number + 50, cwd=str(folder)))
+    (moss / "below").mkdir()
+    (fern / "link").symlink_to(moss / "below")
+    home.run()
+
+    back = fern / "link" / ".."
+    given = home.memory.context(back).text
+    found = home.memory.search(["always"], cwd=back)
+
+    assert A_WORDS in given
+    assert C_WORDS not in given
+    assert any(A_WORDS in match.content for match in found.matches)
+    assert not any(C_WORDS in match.content for match in found.matches)
 
 
 def test_export_leaves_out_what_a_reader_may_not_see(home, tmp_path):

@@ -139,3 +139,21 @@ def test_what_a_session_was_given_is_recorded_for_it(commands):
     commands("search", *HERE, "make", "--session", "s1")
 
     assert commands.home.types(after=before) == ["read.shown", "read.shown"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("context",), ("list",), ("read", "MEMORY.md"), ("search", "make"), ("note", "use uv")],
+)
+def test_in_a_folder_that_is_gone_one_is_told_to_go_elsewhere(
+    commands, tmp_path, monkeypatch, command
+):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    told = commands(*command)
+
+    assert (told.code, told.out) == (1, "")
+    assert "not there any more" in told.err
+    assert "--cwd" in told.err
