@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import sys
 from contextlib import closing
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from threadbook.adapters.store import (
     dialect,
     postgres_dialect,
 )
+from threadbook.adapters.store.backups import make
 from threadbook.adapters.store.codec import Codec
 from threadbook.domain.events import NoteAdded, StoreOpened, thread_stream
 from threadbook.domain.thread import Thread, register
@@ -167,6 +169,20 @@ def test_a_database_of_schema_1_is_backed_up_and_made_todays(old):
     found = store.verify()
     assert (found.ok, found.checked) == (True, len(before) + 1)
     assert store.replay_verify() == []
+
+
+@pytest.mark.parametrize(("position", "chain"), [(1, None), (-1, None), (0, b"\0" * 32)])
+def test_a_copy_that_does_not_end_as_the_log_does_is_no_backup(old, position, chain):
+    database = old / "threadbook.sqlite"
+    *_, (last, *_, end) = log_of(database)
+    makes = partial(make, old, database, schema=1, now=NOON)
+    makes(position=last, chain=end).unlink()
+
+    with pytest.raises(StoreError) as refused:
+        makes(position=last + position, chain=chain or end)
+
+    assert "it could not be copied" in str(refused.value)
+    assert backups(old) == []
 
 
 def test_an_older_database_is_made_todays_once(old):
