@@ -8,7 +8,7 @@ from msgspec import to_builtins
 
 from .common import Context, options, say
 
-CHARS_MAX = 1 << 20  # Of what is read; a note is much shorter, and is told so.
+BYTES_MAX = 1 << 20  # Of what is read; a note is much shorter, and is told so.
 
 
 @click.command(name="note")
@@ -33,7 +33,7 @@ def command(
         context.show({"removed": remove}, lambda: say(f"{remove} is gone, its words included"))
         return
     if text is None or text == "-":
-        text = sys.stdin.read(CHARS_MAX)
+        text = heard()
     with context.open(create=True) as memory:
         kept = memory.note(text, cwd=cwd, filename=filename)
 
@@ -45,3 +45,13 @@ def command(
             say(f"{kept.secrets_hidden} secret{plural} hidden in it")
 
     context.show(to_builtins(kept), lines)
+
+
+def heard() -> str:
+    """Standard input, which a caller may have closed. What is no UTF-8 in it is kept as what is
+    no text, whatever this system's language is, so that the note is refused and not mangled."""
+    if sys.stdin is None:
+        return ""
+    if sys.stdin.isatty():
+        say("write the note; end with Ctrl-D on a line of its own", err=True)
+    return sys.stdin.buffer.read(BYTES_MAX).decode("utf-8", "surrogateescape")

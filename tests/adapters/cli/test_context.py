@@ -1,6 +1,7 @@
 """`threadbook context` and `threadbook note`, as a hook and as a person call them."""
 
 import io
+import os
 import sys
 
 import pytest
@@ -115,6 +116,28 @@ def test_without_a_text_it_is_read_from_standard_input(commands, monkeypatch, ar
 
     assert done.code == 0
     assert "- (2026-01-01) use uv\n  not pip\n" in commands("context", "--cwd", FERN).out
+
+
+@pytest.mark.parametrize("stdin", ["closed", "no text"])
+@pytest.mark.parametrize("language", ["C", "en_US.UTF-8"])
+def test_what_is_no_note_on_standard_input_is_refused_in_any_language(
+    commands, tmp_path, monkeypatch, stdin, language
+):
+    monkeypatch.setenv("LC_ALL", language)
+    (tmp_path / "latin").write_bytes("größer".encode("latin-1"))
+    process = commands.process(
+        "note",
+        "-",
+        "--cwd",
+        FERN,
+        stdin=(tmp_path / "latin").open("rb"),
+        preexec_fn=(lambda: os.close(0)) if stdin == "closed" else None,
+    )
+
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (1, "")
+    assert ("is empty" if stdin == "closed" else "is no text") in err
 
 
 def test_a_secret_in_a_note_is_hidden_and_it_is_said(commands):
