@@ -112,6 +112,9 @@ class Store(Protocol):
 
     def left(self, owner: str) -> Left: ...
 
+    def tidy(self) -> None:
+        """Give back the room of what was erased. It may take a second, and changes nothing."""
+
     def forgotten(self) -> Iterable[str]:
         """The threads whose forgetting was asked for last, kept beside the log: also those that
         it does not have, because it was cut off or restored."""

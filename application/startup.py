@@ -109,6 +109,8 @@ def work(
     report.tokens = spent(around, run_id=report.run_id, after=began_at)
     # Last, so that with a history of 0 days what this run replaced goes at once.
     retention.expire(around, run_id=report.run_id)
+    with suppress(Failure):  # Of a disk without room, or while others write; the next run tries.
+        around.store.tidy()
 
 
 def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:

@@ -147,7 +147,7 @@ def is_outdated(path: Path, db: sqlite3.Connection) -> bool:
         with closing(
             sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
         ) as backup:
-            refs = backup.execute("SELECT ref FROM bodies")
+            refs = backup.execute("SELECT ref FROM bodies WHERE owner <> ''")
             while page := [ref for (ref,) in refs.fetchmany(PAGE)]:
                 marks = ", ".join("?" * len(page))
                 (there,) = db.execute(

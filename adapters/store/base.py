@@ -109,6 +109,14 @@ class LogStore(ABC):
     def _back_up(self, schema: int, view: WritingView) -> None:
         """Keep what is there before its tables are changed, or refuse."""
 
+    @abstractmethod
+    def _clean(self, db: Database) -> None:
+        """Away with what an older program may have left of erased texts."""
+
+    @abstractmethod
+    def tidy(self) -> None:
+        """Give back what erased texts have left behind, where that takes room."""
+
     def backups(self) -> Sequence[Any]:
         """The copies made before migrations, each in words."""
         return ()
@@ -365,6 +373,7 @@ class LogStore(ABC):
             schema = self._schema_of(db)
             refuse_newer(self.name, schema)
             self._back_up(schema, view)
+            self._clean(db)
             self._rebuild(db, view.position)
             self._set_schema(db)
             opened = self._opened(db)

@@ -10,8 +10,10 @@ from collections.abc import Iterable
 from hashlib import sha256
 
 from ...projections.fold import Database
+from . import dialect
 from .errors import StoreDamaged
 
+ERASED_MIN = 1000  # So few rows are not worth a rewriting.
 BLANK = "UPDATE bodies SET ref = 'gone:' || id, owner = '', mac = x'', text = ''"
 
 
@@ -62,3 +64,26 @@ def erase(db: Database, owners: Iterable[str], refs: Iterable[str]) -> int:
     by_owner = db.executemany(f"{BLANK} WHERE owner = ?", ((o,) for o in owners if o)).rowcount
     by_ref = db.executemany(f"{BLANK} WHERE ref = ?", ((r,) for r in refs)).rowcount
     return max(by_owner, 0) + max(by_ref, 0)
+
+
+def has_room_to_give(db: Database) -> bool:
+    """An erased row keeps the room that its text had on its page, where no other text comes. Where
+    there are more of them than texts it pays to write the texts anew."""
+    (erased,) = db.execute("SELECT count(*) FROM bodies WHERE owner = ''").fetchone()
+    (rows,) = db.execute("SELECT count(*) FROM bodies").fetchone()
+    return bool(erased >= max(ERASED_MIN, rows - erased))
+
+
+def write_anew(db: Database) -> None:
+    """The texts in their order into a new table, so that no row is moved by another; the old one's
+    pages are overwritten as they become free, and are used again."""
+    db.execute("DROP INDEX IF EXISTS bodies_owner")
+    db.execute("ALTER TABLE bodies RENAME TO bodies_before")
+    db.execute(dialect.BODIES)
+    columns = "id, ref, owner, mac, text"
+    db.execute(
+        f"INSERT INTO bodies ({columns}) SELECT {columns} FROM bodies_before"
+        " WHERE owner <> '' ORDER BY id"
+    )
+    db.execute("DROP TABLE bodies_before")
+    db.execute(dialect.BODIES_OWNER)

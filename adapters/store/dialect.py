@@ -7,6 +7,19 @@ All other statements of the store are plain SQL over these tables.
 SCHEMA_NUMBER = 2
 APPLICATION_ID = 0x54424F4B  # "TBOK", which file(1) shows.
 
+# A rowid table with an explicit id: balancing a WITHOUT ROWID tree leaves copies in page gaps.
+# Indexes never cover the text, and the MAC goes with it. Erased ones have no owner.
+BODIES = """
+CREATE TABLE bodies (
+    id    INTEGER PRIMARY KEY,
+    ref   TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    mac   BLOB NOT NULL,
+    text  TEXT NOT NULL
+) STRICT
+"""
+BODIES_OWNER = "CREATE INDEX bodies_owner ON bodies (owner)"
+
 LOG = (
     # AUTOINCREMENT: a position is never issued twice, whatever has been cut off.
     """
@@ -23,18 +36,8 @@ CREATE TABLE events (
     UNIQUE (stream, version)
 ) STRICT
 """,
-    # A rowid table with an explicit id: balancing a WITHOUT ROWID tree leaves copies in page gaps.
-    # Indexes never cover the text, and the MAC goes with it. Erased ones have no owner.
-    """
-CREATE TABLE bodies (
-    id    INTEGER PRIMARY KEY,
-    ref   TEXT NOT NULL UNIQUE,
-    owner TEXT NOT NULL,
-    mac   BLOB NOT NULL,
-    text  TEXT NOT NULL
-) STRICT
-""",
-    "CREATE INDEX bodies_owner ON bodies (owner)",
+    BODIES,
+    BODIES_OWNER,
     """
 CREATE TABLE erasures_pending (
     position INTEGER PRIMARY KEY,

@@ -308,6 +308,12 @@ class PostgresStore(LogStore):
         changes are only the tables that are made from the log, in one transaction that the server
         takes back whole. Backups of the log are the server's owner's."""
 
+    def _clean(self, db: Database) -> None:
+        """Texts lie sealed there, and whose keys are gone cannot be read."""
+
+    def tidy(self) -> None:
+        """The server does so by itself."""
+
     # Inside.
 
     def _create(self, *, simulated: bool, create: bool, announce: bool) -> None:

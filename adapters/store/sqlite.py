@@ -156,6 +156,17 @@ class SqliteStore(LogStore):
                 tuple(backups.outdated(self.home, db)),
             )
 
+    def _clean(self, db: Database) -> None:
+        bodies.write_anew(db)
+
+    def tidy(self) -> None:
+        with self._looking() as db:
+            if not bodies.has_room_to_give(db):
+                return
+        with self._writing(actor="application", run_id=None, append_nothing=True) as view:
+            if bodies.has_room_to_give(view._log):
+                bodies.write_anew(view._log)
+
     def backups(self) -> list[backups.Backup]:
         return backups.known(self.home, now=self.clock())
 

@@ -8,9 +8,13 @@ pragmas.
 
 import random
 import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from threadbook.adapters.store import bodies, dialect
+
+from tests.adapters.stores import open_store
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 SIZES = (20, 60, 300, 900, 3000)
@@ -55,7 +59,8 @@ def truncated(db):
 
 
 def left_of(file, texts):
-    written = b"".join(path.read_bytes() for path in file.parent.iterdir()).decode("latin-1")
+    files = filter(Path.is_file, file.parent.iterdir())
+    written = b"".join(path.read_bytes() for path in files).decode("latin-1")
     return [
         text
         for text in texts
@@ -74,6 +79,61 @@ def test_what_is_erased_is_nowhere_in_the_file_and_the_rest_can_be_read(db, file
     assert left_of(file, [texts[ref] for ref in going]) == []
     for ref, text in texts.items():
         assert bodies.get(db, ref) == (None if ref in going else text)
+
+
+@pytest.mark.parametrize("seed", [5, 11, 14, 18])
+def test_texts_that_are_written_anew_meanwhile_leave_nothing_either(db, file, seed):
+    texts, going = stored(db, seed)
+
+    for start in range(0, 300, 5):
+        bodies.erase(db, (), going[start : start + 5])
+        if start % 50 == 0:
+            db.execute("BEGIN IMMEDIATE")
+            bodies.write_anew(db)
+            db.execute("COMMIT")
+        truncated(db)
+
+    assert left_of(file, [texts[ref] for ref in going]) == []
+    for ref, text in texts.items():
+        assert bodies.get(db, ref) == (None if ref in going else text)
+
+
+def test_the_file_grows_with_what_is_kept_and_not_with_what_was_erased(tmp_path):
+    sizes = []
+    with closing_store(tmp_path / "home") as store:
+        for _ in range(6):
+            with store.writing(actor="pipeline") as writing:
+                refs = [writing.put("store", "x" * 900) for _ in range(bodies.ERASED_MIN)]
+            with store.writing(actor="pipeline") as writing:
+                writing.erase(refs=refs)
+            store.tidy()
+            sizes.append(store.path.stat().st_size)
+
+    assert max(sizes[1:]) < 1.2 * sizes[1]
+
+
+def test_an_older_programs_leftovers_go_with_the_migration(tmp_path):
+    kept = tmp_path / "home" / "threadbook.sqlite"
+    with closing_store(tmp_path / "home") as store, store._looking() as old:
+        texts, going = stored(old, 5)
+        for start in range(0, 300, 5):
+            old.executemany("DELETE FROM bodies WHERE ref = ?", [(r,) for r in going[start:][:5]])
+            truncated(old)
+        old.execute("PRAGMA user_version = 1")
+    assert len(left_of(kept, [texts[ref] for ref in going])) == 1
+
+    with closing_store(tmp_path / "home") as store:
+        (backup,) = store.backups()
+        assert left_of(backup.path, [texts[ref] for ref in going]) == []
+
+    assert left_of(kept, [texts[ref] for ref in going]) == []
+
+
+@contextmanager
+def closing_store(home):
+    store = open_store(home)
+    yield store
+    store.close()
 
 
 def test_erasing_by_owner_counts_each_text_once(db):
