@@ -7,6 +7,7 @@ it cannot be written, nothing is: a hook has nobody to tell.
 
 import os
 import re
+import stat
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -39,7 +40,7 @@ def lately(home: Path) -> int:
         path = home / NAME
         if datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime(STAMP) < since:
             return 0
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = lines_of(path)
     except OSError:
         return 0
     count = 0
@@ -53,9 +54,18 @@ def lately(home: Path) -> int:
 def last(home: Path) -> str:
     """The last line, for a person."""
     with suppress(OSError):
-        lines = (home / NAME).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = lines_of(home / NAME)
         return next((line for line in reversed(lines) if line.strip()), "")[:LINE_MAX]
     return ""
+
+
+def lines_of(path: Path) -> list[str]:
+    """None of what is no regular file: a pipe in its place would be waited for without end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, encoding="utf-8", errors="replace") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return []
+        return file.read().splitlines()
 
 
 def opened(home: Path) -> int:
@@ -64,5 +74,5 @@ def opened(home: Path) -> int:
     with suppress(FileNotFoundError):
         if path.stat().st_size > SIZE_MAX:
             os.replace(path, path.with_name(f"{NAME}.1"))
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     return os.open(path, flags, 0o600)

@@ -31,7 +31,38 @@ TROUBLE_MIN = 3  # Lines in the log, in a day, that the person is told of.
 EVENTS = ("session-start", "session-end")
 
 
-@click.command(name="hook")
+class Command(click.Command):
+    """Where an agent calls, words that are no use to us are trouble like any other: some agents
+    take our exit code for a wish to stop the session. A person is told what is wrong with them."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **more: Any,
+    ) -> click.Context:
+        words = list(args)
+        try:
+            return super().make_context(info_name, args, parent=parent, **more)
+        except click.UsageError as error:
+            if sys.stdin is not None and sys.stdin.isatty():
+                raise
+            with suppress(Exception):  # A home that cannot be named has no log to say so in.
+                misused(words, parent, error)
+            raise click.exceptions.Exit(0) from None
+
+
+def misused(words: list[str], parent: click.Context | None, error: click.UsageError) -> None:
+    from ..hook_log import note
+
+    context = (parent.find_object(Context) if parent else None) or Context()
+    if "--home" in words[:-1]:
+        context = Context(home=Path(words[words.index("--home") + 1]))
+    note(where(context), "hook", f"{error.format_message()} (in the agent's settings)")
+
+
+@click.command(name="hook", cls=Command)
 @options
 @click.argument("event", type=click.Choice(EVENTS))
 @click.option(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from threadbook.adapters.cli import hook
-from threadbook.adapters.hook_log import LINE_MAX, SIZE_MAX, note
+from threadbook.adapters.hook_log import LINE_MAX, SIZE_MAX, lately, note
 from threadbook.adapters.workers import Workers
 from threadbook.domain.events import MemoryShown
 
@@ -451,6 +451,36 @@ def test_what_an_agent_never_says_is_one_line_in_the_log(commands, event, conten
     assert (process.returncode, out, err) == (0, "", "")
     [line] = log_of(commands.home).splitlines()
     assert "standard input is no JSON object" in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("session-start", "--within", "half a second"),
+        ("session-start", "--room", "7"),
+        ("session-starts",),
+        (),
+        ("session-end", "--newer-option"),
+    ],
+)
+def test_words_that_are_no_use_stop_no_session(commands, words):
+    done = commands.alone("hook", *words)
+    after = commands.alone("hook", *words, "--home", commands.home.path)
+
+    assert (done.code, done.out, done.err) == (after.code, after.out, after.err) == (0, "", "")
+    lines = log_of(commands.home).splitlines()
+    assert len(lines) == 2
+    assert all("in the agent's settings" in line for line in lines)
+
+
+@BOTH
+def test_a_pipe_in_the_logs_place_holds_up_no_session(commands, event):
+    os.mkfifo(commands.home.path / "hooks.log")
+
+    done = commands.alone("hook", event, *PATIENT)
+
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert lately(commands.home.path) == 0
 
 
 @BOTH
