@@ -80,8 +80,8 @@ def project_file(path: Path) -> list[ProjectFile]:
     if not os.path.lexists(path):
         return []
     text = read(path)
-    empty = not text and not (path.is_file() and path.stat().st_size == 0)
-    return [ProjectFile(path=str(path), text=None if empty else text)]
+    is_empty = path.is_file() and path.stat().st_size == 0
+    return [ProjectFile(path=str(path), text=text if text or is_empty else None)]
 
 
 def linked(folder: Path, entry: Path) -> Seen:

@@ -9,6 +9,7 @@ from threadbook.application.notes import BYTES_MAX, add_note, is_filename, named
 from threadbook.application.surroundings import FolderUnusable
 from threadbook.domain.events import NoteAdded, NoteRemoved
 from threadbook.domain.refusals import Refused
+from threadbook.domain.scope import folder_name
 
 from tests.adapters.test_places import CONFIG, repository
 from tests.application.homes import FERN, MOSS, Home, Session, bytes_of
@@ -186,6 +187,18 @@ def test_a_note_that_is_removed_is_gone_from_the_log_the_folder_and_its_baseline
     assert home.memory.replay_verify() == []
     with pytest.raises(notes.NoSuchNote, match="threadbook list"):
         remove_note(around, scope_of(home), NAME, reason="asked", actor="application")
+
+
+def test_a_note_goes_from_a_folder_that_no_run_has_written_yet_too(tmp_path):
+    home = Home(tmp_path)
+    (home.path / "memories" / "v1" / folder_name(scope_of(home))).mkdir(parents=True)
+    assert add(home, "use uv, not pip", filename=NAME).in_folder
+    [file] = home.path.glob(f"memories/v1/*/{PATH}")
+
+    remove_note(home.memory._around, scope_of(home), NAME, reason="asked", actor="application")
+
+    assert not file.exists()
+    assert read(home) == {}
 
 
 def test_a_note_written_or_changed_with_an_editor_is_recorded_by_the_next_run(home):

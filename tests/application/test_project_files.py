@@ -60,6 +60,17 @@ def test_a_file_that_cannot_be_understood_keeps_its_projects_sessions_waiting(ho
     assert modes("") == {"0001": "enabled", "0002": "enabled"}
 
 
+def test_a_file_that_cannot_be_read_keeps_them_waiting_too(home, project):
+    (project / ".threadbook.toml").mkdir()
+    home.write(Session(number=1, cwd=str(project)), Session(number=2, cwd=MOSS))
+
+    report = home.run()
+
+    (told,) = report.unreadable
+    assert f"{project / '.threadbook.toml'}: cannot be read" in told
+    assert [line.thread_id[9:13] for line in home.memory.threads()] == ["0002"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
