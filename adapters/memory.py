@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..application.importing import ImportReport
     from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
+    from ..application.questions import ListAnswer, ReadAnswer, SearchAnswer
     from ..application.ranked import RankedAnswer, RankedSearch
     from ..application.reports import (
         CiteReport,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
         ThreadLine,
     )
     from ..application.reset import ResetReport
-    from ..application.tools import ListAnswer, ReadAnswer, SearchAnswer, Tools
+    from ..application.tools import Tools
     from ..domain.search import MatchMode
     from .store.transfer import End
 
@@ -351,7 +352,7 @@ class Memory:
         cwd: Path | str | None = None,
     ) -> "ListAnswer":
         """One level of the memory folder, at most 2,000 entries a page."""
-        from ..application.tools import ListArguments
+        from ..application.questions import ListArguments
 
         return self._tools(cwd).list(
             ListArguments(path=path, cursor=cursor, max_results=max_results)
@@ -368,7 +369,7 @@ class Memory:
     ) -> "ReadAnswer":
         """A file of the memory from a line on, counted from 1; of more than 80,000 bytes the
         middle is left out."""
-        from ..application.tools import ReadArguments
+        from ..application.questions import ReadArguments
 
         return self._tools(cwd, session).read(
             ReadArguments(path=path, line_offset=line_offset, max_lines=max_lines)
@@ -390,7 +391,7 @@ class Memory:
     ) -> "SearchAnswer":
         """The lines that hold these texts, letter for letter, at most 200 a page. `match_mode` is
         one of `threadbook.domain.search`; by default any of the texts is enough."""
-        from ..application.tools import SearchArguments
+        from ..application.questions import SearchArguments
         from ..domain.search import AnyOf
 
         return self._tools(cwd, session).search(

@@ -20,8 +20,9 @@ from ..domain.artifact import MEMORY, SUMMARY, cited_tasks
 from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
 from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
+from .questions import EmptyQuery
 from .reading import Reading, Unreadable
-from .tools import GONE, SKIPPED_MAX, EmptyQuery, Tools, clamped, files, found, refuse_long
+from .tools import GONE, SKIPPED_MAX, Tools, clamped, files, found, refuse_long
 
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 50

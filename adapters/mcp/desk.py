@@ -15,19 +15,19 @@ import msgspec
 from msgspec import Struct
 
 from ...application.ports import Failure
-from ...application.ranked import RankedArguments, RankedSearch
-from ...application.reading import MemoriesOff
-from ...application.surroundings import Surroundings
-from ...application.tools import (
+from ...application.questions import (
     ListArguments,
     NoteArguments,
     ReadAnswer,
     ReadArguments,
     SearchArguments,
-    Tools,
     UseArguments,
     decoded,
 )
+from ...application.ranked import RankedArguments, RankedSearch
+from ...application.reading import MemoriesOff
+from ...application.surroundings import Surroundings
+from ...application.tools import Tools
 from ...domain.refusals import Refused
 from .offers import OFFERS, RESOURCES, Offer
 

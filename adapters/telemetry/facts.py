@@ -15,11 +15,12 @@ from msgspec import Struct, field
 from ...application.certificate import Certificate
 from ...application.context import Context
 from ...application.notes import NoteReceipt
+from ...application.questions import ListAnswer, ReadAnswer, SearchAnswer, UseAnswer
 from ...application.ranked import RankedAnswer
 from ...application.reports import CiteReport, ForgetReport, IngestReport, RootReport, RunReport
 from ...application.reset import ResetReport
 from ...application.roots import Root
-from ...application.tools import ListAnswer, ReadAnswer, SearchAnswer, Tools, UseAnswer
+from ...application.tools import Tools
 from ...domain.events import Tokens
 from ...domain.redaction import redact
 

@@ -3,8 +3,9 @@
 import pytest
 from threadbook.adapters.ranking import Ranking
 from threadbook.application import citing
+from threadbook.application.questions import ReadArguments
 from threadbook.application.ranked import RankedArguments, RankedSearch
-from threadbook.application.tools import ReadArguments, Tools
+from threadbook.application.tools import Tools
 from threadbook.domain.events import Cited, MemoryShown, session_stream
 
 from tests.application.homes import DAY_S, FERN, HOUR_S, MOSS, Home, Session, show

@@ -6,8 +6,9 @@ import subprocess
 import pytest
 from threadbook.adapters.checkup import home_findings
 from threadbook.application.ports import Failure
+from threadbook.application.questions import ListArguments, ReadArguments, SearchArguments
 from threadbook.application.reading import NotFound
-from threadbook.application.tools import ListArguments, ReadArguments, SearchArguments, Tools
+from threadbook.application.tools import Tools
 
 from tests.application.homes import FERN, MOSS, Session
 

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 from threadbook.adapters.ranking import Ranking
+from threadbook.application.questions import EmptyQuery
 from threadbook.application.ranked import RankedArguments, RankedSearch
 from threadbook.application.reading import InvalidPath, NotFound
-from threadbook.application.tools import EmptyQuery
 
 from tests.application.homes import thread_id
 from tests.application.test_tools import reading

@@ -4,6 +4,20 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadbook.application.questions import (
+    BadArguments,
+    EmptyQuery,
+    InvalidCursor,
+    InvalidLineOffset,
+    InvalidMatchWindow,
+    InvalidMaxLines,
+    LineOffsetExceedsFileLength,
+    ListArguments,
+    NoteArguments,
+    ReadArguments,
+    SearchArguments,
+    decoded,
+)
 from threadbook.application.reading import (
     InvalidPath,
     NotFile,
@@ -18,18 +32,6 @@ from threadbook.application.tools import (
     PAGE_BYTES_MAX,
     READ_TOKENS_MAX,
     SEARCH_RESULTS_MAX,
-    BadArguments,
-    EmptyQuery,
-    InvalidCursor,
-    InvalidLineOffset,
-    InvalidMatchWindow,
-    InvalidMaxLines,
-    LineOffsetExceedsFileLength,
-    ListArguments,
-    NoteArguments,
-    ReadArguments,
-    SearchArguments,
-    decoded,
     listed,
     read,
     search,

@@ -20,10 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from threadbook.adapters.ranking import Ranking  # noqa: E402
+from threadbook.application.questions import SearchArguments  # noqa: E402
 from threadbook.application.ranked import RankedArguments, RankedSearch  # noqa: E402
 from threadbook.application.reading import Reading, Texts  # noqa: E402
 from threadbook.application.roots import Root  # noqa: E402
-from threadbook.application.tools import SearchArguments, search  # noqa: E402
+from threadbook.application.tools import search  # noqa: E402
 
 HELLO = {
     "jsonrpc": "2.0",

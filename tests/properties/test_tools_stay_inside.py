@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from threadbook.adapters.ranking import Ranking
+from threadbook.application.questions import ListArguments, ReadArguments, SearchArguments
 from threadbook.application.ranked import RankedArguments, RankedSearch
 from threadbook.application.reading import Unreadable
-from threadbook.application.tools import ListArguments, ReadArguments, SearchArguments, Tools
+from threadbook.application.tools import Tools
 
 from tests.application.homes import FERN, Home, Session
 
