@@ -488,9 +488,6 @@ class Memory:
         scope = self._note_scope(cwd)
         notes.remove_note(self._around, scope, path, reason="asked", actor=self._actor())
 
-    # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
-    # says so, and is believed only there.
-
     @watched
     def cite(self, reply: str, session: str | None, turn: int) -> "CiteReport":
         """Read an agent's whole reply: what a person should see of it, and the sessions it used,
@@ -510,6 +507,9 @@ class Memory:
         from ..application import citing
 
         return citing.cited(self._around, ids, session=session, turn=turn, actor=self._actor())
+
+    # What a person says. `confirmed`: one has just agreed to it at the terminal; the command line
+    # says so, and is believed only there.
 
     @watched
     def set_mode(self, thread_id: str, mode: str, *, confirmed: bool = False) -> bool:
