@@ -11,7 +11,8 @@ keep it as you keep the home.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -77,17 +78,14 @@ class TransferError(Failure):
 
 def export_log(store: LogStore, file: Path) -> End:
     """Write the log to a new file. Raises `TransferError` where something is there already."""
-    part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
-        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(opened, "wb") as out:
-                end = write_log(store, out)
-                out.flush()
-                os.fsync(out.fileno())
-            os.link(part, file)  # Unlike a rename it replaces nothing.
-        finally:
-            part.unlink(missing_ok=True)
+        if os.path.lexists(file):  # Before all of it is written; what comes meanwhile is seen, too.
+            raise FileExistsError
+        with unnamed(file) as (out, give_name):
+            end = write_log(store, out)
+            out.flush()
+            os.fsync(out.fileno())
+            give_name()
     except FileExistsError as error:
         raise TransferError(f"{file} is there already; name a new file, or move it away") from error
     except OSError as error:
@@ -95,6 +93,55 @@ def export_log(store: LogStore, file: Path) -> End:
             f"{file} cannot be written ({error.strerror}); choose another place, or make room"
         ) from error
     return end
+
+
+DESCRIPTORS = "/proc/self/fd"  # A name for what has none.
+
+
+@contextmanager
+def unnamed(file: Path) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
+    """A file in that place that nobody sees before it is given its name. Where the system can do
+    so it has none till then, so that who is killed leaves no words behind."""
+    kind = getattr(os, "O_TMPFILE", None) if os.path.isdir(DESCRIPTORS) else None
+    opened = None
+    if kind is not None:
+        with suppress(OSError):  # A file system that does not know it.
+            opened = os.open(file.parent, os.O_WRONLY | os.O_CLOEXEC | kind, 0o600)
+    if opened is None:
+        with named_otherwise(file) as made:
+            yield made
+        return
+    with open(opened, "wb") as out:
+
+        def give_name() -> None:
+            folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:  # With a folder given, what the link in /proc stands for is linked, not the link.
+                os.link(f"{DESCRIPTORS}/{out.fileno()}", file.name, dst_dir_fd=folder)
+            finally:
+                os.close(folder)
+
+        yield out, give_name
+
+
+@contextmanager
+def named_otherwise(file: Path) -> Iterator[tuple[IO[bytes], Callable[[], None]]]:
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def give_name() -> None:
+        try:
+            os.link(part, file)  # Unlike a rename it replaces nothing.
+        except FileExistsError:
+            raise
+        except OSError:  # No file has two names there, as on a USB stick.
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            part.replace(file)
+
+    try:
+        with open(opened, "wb") as out:
+            yield out, give_name
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_log(store: LogStore, out: IO[bytes]) -> End:

@@ -1,5 +1,6 @@
 """The whole log leaves as JSON lines and comes back the same: positions, chain, rows, words."""
 
+import errno
 import json
 import os
 from contextlib import suppress
@@ -8,8 +9,8 @@ from hashlib import sha256
 import pytest
 from threadbook import Memory
 from threadbook.adapters import wiring
-from threadbook.adapters.store import StoreMismatch, chain
-from threadbook.adapters.store.transfer import TransferError
+from threadbook.adapters.store import StoreMismatch, chain, transfer
+from threadbook.adapters.store.transfer import TransferError, write_log
 from threadbook.projections.catalog import SYNCHRONOUS
 
 from tests.application.homes import FERN, HOUR_S, MOSS, Session, content
@@ -101,6 +102,47 @@ def test_an_export_is_private_and_replaces_nothing(exported):
     assert exported.file.stat().st_mode & 0o777 == 0o600
     assert exported.file.read_bytes() == before
     assert [p.name for p in exported.file.parent.glob(".*part")] == []
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="every file has a name here")
+def test_who_is_killed_while_exporting_leaves_no_words_behind(lived, tmp_path, monkeypatch):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    seen = []
+
+    def looked(store, out):
+        told = write_log(store, out)
+        seen.extend(os.listdir(folder))
+        return told
+
+    monkeypatch.setattr(transfer, "write_log", looked)
+
+    lived.memory.export_log(folder / "log.jsonl")
+
+    assert seen == []
+    assert os.listdir(folder) == ["log.jsonl"]
+
+
+@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+def test_where_no_file_has_two_names_or_none_an_export_is_whole_too(lived, tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    folder = tmp_path / "stick"
+    folder.mkdir()
+
+    with monkeypatch.context() as patched:
+        patched.delattr(os, "O_TMPFILE", raising=False)
+        patched.setattr(os, "link", refused)
+        lived.memory.export_log(folder / "log.jsonl")
+    with pytest.raises(TransferError, match="is there already"):
+        lived.memory.export_log(folder / "log.jsonl")
+
+    assert os.listdir(folder) == ["log.jsonl"]
+    assert (folder / "log.jsonl").stat().st_mode & 0o777 == 0o600
+    with imported(lived, folder / "log.jsonl", tmp_path / "new") as memory:
+        assert rows(memory) == rows(lived.memory)
 
 
 def test_a_home_with_events_of_its_own_takes_in_no_other_log(exported, tmp_path):
