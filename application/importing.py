@@ -2,7 +2,8 @@
 
 A raw memory with its summary is an output, read by `import:codex`, of a thread that is registered
 if nobody knew it: so it is selected, explained, polluted and forgotten as any other. What we know
-as well or better stays, and what was forgotten stays out. That reader counts as good as a model:
+as well or better stays, a session that taught us nothing is no such knowledge, and what was
+forgotten stays out. That reader counts as good as a model:
 the session is read again when it goes on, or when a person says so.
 
 Files are kept as notes under `extensions/external_agent_import/`, each project's under a key of
@@ -269,9 +270,10 @@ def import_thread(
     if foreign.updated_at > now + DAY_S:
         return "in_future"  # It would be the newest for ever, and never be read again.
     job = state.extraction(tx, version, thread_id)
-    if extraction.is_up_to_date(
-        job, watermark=foreign.updated_at, extractor=extraction.OFFLINE
-    ):  # What we have read ourselves we can show the source of.
+    # What we have read ourselves we can show the source of. Where it taught us nothing, and a
+    # model something, there is nothing to show.
+    reader = READER if job.output_source_updated_at is None else extraction.OFFLINE
+    if extraction.is_up_to_date(job, watermark=foreign.updated_at, extractor=reader):
         return "known"
     raw, hidden_in_raw = redacted(foreign.raw_memory)
     summary, hidden_in_summary = redacted(foreign.rollout_summary)

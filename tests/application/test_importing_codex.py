@@ -226,6 +226,26 @@ def test_what_is_known_as_well_or_better_stays(tmp_path, single):
     assert {path: files[path] for path in before} == before
 
 
+def test_a_session_that_taught_us_nothing_brings_what_a_model_made_of_it(tmp_path, single):
+    single.write(session(1, says=("add a button",)), session(2))
+    single.run()
+    nothing = single.memory.explain(session(1).id)
+    old = taught(tmp_path, session(1), session(2), scope="global")
+    folder = exported(old, tmp_path / "out")
+    old.memory.close()
+
+    report = single.memory.import_folder(folder)
+    again = single.memory.import_folder(folder)
+    single.run()
+
+    assert not nothing.selected
+    assert report.imported == [session(1).id]
+    assert report.left == {"known": [session(2).id]}
+    assert again.imported == []
+    assert single.memory.explain(session(1).id).selected
+    assert "make check" in content(single.root())["MEMORY.md"]
+
+
 def test_a_newer_reading_replaces_an_older_one(tmp_path, single):
     single.write(session(1))
     single.run()
