@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..application.certificate import Certificate
     from ..application.context import Context
     from ..application.doctor import Finding
-    from ..application.importing import ImportReport
     from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
     from ..application.questions import ListAnswer, ReadAnswer, SearchAnswer
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
         CiteReport,
         Explanation,
         ForgetReport,
+        ImportReport,
         IngestReport,
         RunReport,
         ThreadLine,
@@ -677,7 +677,8 @@ class Memory:
         """Take over what a Codex memories folder, or Claude Code's own memory, holds. Of the
         latter `projects` names those that are meant; of the former `scope` says whose the notes
         and the handbook are where it mixes projects. `dry_run` only tells what would be done."""
-        from ..application.importing import CodexFolder, import_claude, import_codex
+        from ..application.foreign import CodexFolder
+        from ..application.importing import import_claude, import_codex
         from ..prompts import prompt
         from .others import WrongOption, found
 

@@ -29,7 +29,7 @@ from ..domain.refusals import Refused
 from ..projections import artifacts, jobs
 from ..projections.artifacts import FORGET
 from . import state
-from .importing import Imported, made_from
+from .imported import Imported, made_from
 from .notes import withdraw
 from .phase2 import publication
 from .ports import Failure, View, Writing

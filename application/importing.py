@@ -6,29 +6,21 @@ as well or better stays, a session that taught us nothing is no such knowledge, 
 forgotten stays out. That reader counts as good as a model:
 the session is read again when it goes on, or when a person says so.
 
-Files are kept as notes under `extensions/external_agent_import/`, each project's under a key of
-its own, replaced as a whole: what is not there any more goes, its words included. They are source
-material and no instructions, and no session is given them unasked. A handbook is made from
-sessions, so its `scope.json` names them, and it is read only as long as each of them may be.
+Files are kept beside a project's memory (`imported.py`), each project's under a key of its own.
+They are source material and no instructions, and no session is given them unasked. A handbook is
+read only as long as each of the sessions that it was made from may be.
 
 Everything passes redaction. Whose a file is, is asked of where its project lies; where nobody can
 tell, it is left out, and told.
 """
 
 import re
-import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Final, Literal
-
-import msgspec
-from msgspec import Struct, field
 
 from ..domain import extraction, thread
 from ..domain.events import (
-    STORE_STREAM,
-    NoteAdded,
     ThreadRegistered,
     extraction_stream,
     thread_stream,
@@ -38,46 +30,46 @@ from ..domain.refusals import LeaseHeld, Refused
 from ..domain.scope import checked as checked_scope
 from ..domain.scope import folder_name, has_root
 from ..domain.session import Header
-from ..projections import notes
-from ..projections.folder import is_content
 from . import state
-from .notes import LOCK_WAIT_S, checked, withdraw
+from .foreign import ClaudeFolder, CodexFolder, ForeignProject, ForeignThread, LeftOut
+from .imported import (
+    ACTOR,
+    imported,
+    instruct,
+    is_key,
+    is_portable,
+    keep,
+    owned,
+    replaced,
+    scope_file_of,
+    touch,
+)
+from .notes import LOCK_WAIT_S, checked
 from .places import scope_of
-from .ports import Failure, View, Writing
+from .ports import Failure, Writing
 from .reading import Unreadable
 from .render import render
+from .reports import ImportReport, ProjectReport
 from .requests import request, root_of
 from .roots import (
-    IMPORTS,
     NOTES,
-    RESOURCES,
     SCOPE_FILE,
-    Note,
     Root,
     ScopeFile,
-    body,
     manifest,
     may_stand,
     notes_of,
-    split,
 )
 from .surroundings import GLOBAL, FolderUnusable, Restriction, Seen, Surroundings
 
-ACTOR: Final = "import"
 CODEX = "codex"
 READER = "import:codex"
-INSTRUCTIONS = f"{IMPORTS}/instructions.md"
 BATCH = 25  # Threads a transaction: others get the write lock in between.
 DAY_S = 86_400
 PREVIEW_CHARS_MAX = 200
 ID_CHARS_MAX = 200
-FILE_BYTES_MAX = 256 * 1024
-PROJECT_BYTES_MAX = 8 * 1024 * 1024
-NAME_BYTES_MAX = 200
-DEPTH_MAX = 10
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 # Why a thread is left as it is.
 LEFT = {
@@ -89,87 +81,6 @@ LEFT = {
     "bad_id": "with an id that no session has",
     "in_future": "of a time that is not yet; check the clock",
 }
-
-
-class LeftOut(Struct, frozen=True, kw_only=True):
-    what: str
-    why: str
-
-
-class ForeignThread(Struct, frozen=True, kw_only=True):
-    """A session as another program's folder tells it. `updated_at` is in Unix seconds."""
-
-    thread_id: str
-    updated_at: int
-    rollout_path: str
-    cwd: str | None
-    git_branch: str | None
-    raw_memory: str
-    rollout_summary: str
-    rollout_slug: str | None
-
-
-class ForeignProject(Struct, frozen=True, kw_only=True):
-    key: str
-    cwd: str | None
-    files: dict[str, str] = {}
-    left_out: tuple[LeftOut, ...] = ()
-
-
-class CodexFolder(Struct, frozen=True, kw_only=True):
-    """`notes` by file name; `files` are the handbook's, by path from the folder on; `projects` are
-    what that folder imported itself."""
-
-    path: str
-    threads: tuple[ForeignThread, ...] = ()
-    notes: dict[str, str] = {}
-    files: dict[str, str] = {}
-    projects: tuple[ForeignProject, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-
-
-class ClaudeFolder(Struct, frozen=True, kw_only=True):
-    path: str
-    projects: tuple[ForeignProject, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-
-
-class ProjectReport(Struct, kw_only=True):
-    """Files of one key, as paths from its folder on. With a `failure` nothing of it was changed."""
-
-    key: str
-    scope: str | None = None
-    added: list[str] = field(default_factory=list)
-    replaced: list[str] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    unchanged: int = 0
-    failure: str | None = None
-
-    @property
-    def is_changed(self) -> bool:
-        return bool(self.added or self.replaced or self.removed)
-
-
-class ImportReport(Struct, kw_only=True):
-    """`left` says of which threads nothing was taken, by reason; `waiting` which folders follow
-    with the next run."""
-
-    program: Literal["codex", "claude"]
-    folder: str
-    imported: list[str] = field(default_factory=list)
-    left: dict[str, list[str]] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    notes_known: int = 0
-    projects: list[ProjectReport] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-    secrets_hidden: int = 0
-    scopes: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    dry_run: bool = False
-
-    @property
-    def all_failed(self) -> bool:
-        return bool(self.projects) and all(each.failure for each in self.projects)
 
 
 class InvalidKey(Refused):
@@ -454,17 +365,6 @@ def key_of_handbook(scope: str) -> str:
     return CODEX if scope == GLOBAL else f"{CODEX}-{folder_name(scope)}"
 
 
-def made_from(view: View, thread_id: str) -> "list[Imported]":
-    """What is kept of the handbooks that were made from this session among others."""
-    there = imported(view)
-    keys = {
-        path.removesuffix(SCOPE_FILE)
-        for path, kept in there.items()
-        if path.endswith(f"/{SCOPE_FILE}") and thread_id in scope_file_of(kept).threads
-    }
-    return [kept for path, kept in there.items() if path.startswith(tuple(keys))]
-
-
 def import_claude(
     around: Surroundings,
     folder: ClaudeFolder,
@@ -552,131 +452,6 @@ def import_project(
     return replaced(around, tx, key, scope, project.files, said, report)
 
 
-def replaced(
-    around: Surroundings,
-    tx: Writing,
-    key: str,
-    scope: str | None,
-    files: Mapping[str, str],
-    said: ScopeFile | None,
-    report: ImportReport,
-) -> ProjectReport:
-    """Make these files all that there is of the key: what is as it was is left, the rest goes."""
-    done = ProjectReport(key=key, scope=scope)
-    wanted: dict[str, str] = {}
-    if said is not None and files:
-        fitting = fitted(files, key, report)
-        wanted = {f"{RESOURCES}/{key}/{path}": text for path, text in fitting.items()}
-        if wanted:
-            wanted[f"{RESOURCES}/{key}/{SCOPE_FILE}"] = msgspec.json.encode(said).decode()
-    there = imported(tx, key)
-    for path, kept in sorted(there.items()):
-        name = path.removeprefix(f"{RESOURCES}/{key}/")
-        if kept.scope == scope and wanted.get(path) == kept.text:
-            done.unchanged += 1
-            del wanted[path]
-            continue
-        goes = path not in wanted
-        withdraw(around, tx, kept.note, reason="import_gone" if goes else "import_replaced")
-        (done.removed if goes else done.replaced).append(name)
-        touch(report, kept.scope)
-    for path, text in wanted.items():
-        assert scope is not None, "files without a scope are nobody's"
-        keep(tx, scope, path, text, at=around.now())
-        touch(report, scope)
-        if path not in there:
-            done.added.append(path.removeprefix(f"{RESOURCES}/{key}/"))
-    return done
-
-
-def fitted(files: Mapping[str, str], key: str, report: ImportReport) -> dict[str, str]:
-    """The files that may be kept, redacted; every other is told."""
-    found: dict[str, str] = {}
-    taken = {folded(SCOPE_FILE)}
-    length = 0
-    for path, content in sorted(files.items()):
-        text, hidden = redacted(content)
-        bytes_long = len(text.encode("utf-8", "replace"))
-        why = None
-        if not is_portable(path) or redact(path) != path:
-            why = "its name cannot be that of a file everywhere"
-        elif folded(path) in taken:
-            why = "another file has its name, but for case or accents"
-        elif not text.strip():
-            why = "it is empty"
-        elif bytes_long > FILE_BYTES_MAX:
-            why = f"it is longer than {FILE_BYTES_MAX} bytes"
-        elif length + bytes_long > PROJECT_BYTES_MAX:
-            why = f"the project's files are longer than {PROJECT_BYTES_MAX} bytes in all"
-        if why is not None:
-            report.left_out.append(LeftOut(what=f"{key}/{path}", why=why))
-            continue
-        taken.add(folded(path))
-        length += bytes_long
-        report.secrets_hidden += hidden
-        found[path] = text
-    return found
-
-
-class Imported(Struct, frozen=True, kw_only=True):
-    scope: str
-    note: Note
-
-    @property
-    def text(self) -> str:
-        return self.note.text
-
-
-def imported(view: View, key: str | None = None) -> dict[str, Imported]:
-    """Path -> what is kept of a key, or of all of them, whoever's it is."""
-    prefix = f"{RESOURCES}/" if key is None else f"{RESOURCES}/{key}/"
-    found = {}
-    for row in view.rows(notes, ()):
-        if row.via != ACTOR:
-            continue
-        kept = view.body(row.body_ref)
-        path, text = split(kept) if kept is not None else ("", "")
-        if path.startswith(prefix):
-            note = Note(body_ref=row.body_ref, text=text, at=row.at)
-            found[path] = Imported(scope=row.scope, note=note)
-    return found
-
-
-def owned(view: View, source: str) -> set[str]:
-    """The keys that were imported from this folder before."""
-    return {
-        path.removeprefix(f"{RESOURCES}/").partition("/")[0]
-        for path, kept in imported(view).items()
-        if path.endswith(f"/{SCOPE_FILE}") and scope_file_of(kept).source == source
-    }
-
-
-def scope_file_of(kept: Imported) -> ScopeFile:
-    return ScopeFile.read(kept.text)
-
-
-def keep(tx: Writing, scope: str, path: str, text: str, *, at: int) -> None:
-    ref = tx.put(STORE_STREAM, body(path, text))
-    tx.append(STORE_STREAM, NoteAdded(at=at, scope=scope, body_ref=ref, via=ACTOR))
-
-
-def instruct(around: Surroundings, tx: Writing, instructions: str) -> None:
-    """Beside the files of every scope lies how to read them; where there are none it goes."""
-    wanted = {kept.scope for kept in imported(tx).values()}
-    for row in tx.rows(notes, ()):
-        kept = tx.body(row.body_ref) if row.via == ACTOR else None
-        if kept is None or split(kept)[0] != INSTRUCTIONS:
-            continue
-        text = split(kept)[1]
-        if row.scope in wanted and text == instructions:
-            wanted.discard(row.scope)
-        else:
-            note = Note(body_ref=row.body_ref, text=text, at=row.at)
-            withdraw(around, tx, note, reason="import_replaced")
-    for scope in sorted(wanted):
-        keep(tx, scope, INSTRUCTIONS, instructions, at=around.now())
-
-
 @contextmanager
 def asking(around: Surroundings, tx: Writing, report: ImportReport) -> Iterator[None]:
     """Phase 2 is asked, once an import, for each root that something in the block touched."""
@@ -730,11 +505,6 @@ def writing(around: Surroundings, *, dry_run: bool) -> Iterator[Writing]:
         pass
 
 
-def touch(report: ImportReport, scope: str) -> None:
-    if scope not in report.scopes:
-        report.scopes.append(scope)
-
-
 def is_id(thread_id: str) -> bool:
     """What may name a stream, stand in a header line, and be no secret."""
     return (
@@ -744,27 +514,3 @@ def is_id(thread_id: str) -> bool:
         and thread_id == thread_id.strip()
         and redact(thread_id) == thread_id
     )
-
-
-def is_key(key: str) -> bool:
-    return "/" not in key and is_portable(key)
-
-
-def is_portable(path: str) -> bool:
-    """Whether every system that a folder may travel to takes the path, and reads it as one below
-    the folder."""
-    names = path.split("/")
-    return len(names) <= DEPTH_MAX and all(
-        0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX
-        and name[0] not in ".~"
-        and name[-1] not in ". "
-        and name.isprintable()
-        and not set(name) & set('\\:*?"<>|')
-        and not _RESERVED.fullmatch(name)
-        and is_content(name)
-        for name in names
-    )
-
-
-def folded(path: str) -> str:
-    return unicodedata.normalize("NFC", path.casefold())

@@ -1,8 +1,11 @@
 """What a use case tells its caller: plain structs, the same for people and for programs."""
 
+from typing import Literal
+
 from msgspec import Struct, field
 
 from ..domain.events import NO_TOKENS, Tokens
+from .foreign import LeftOut
 
 
 class Stage1Report(Struct, kw_only=True):
@@ -119,3 +122,41 @@ class CiteReport(Struct, kw_only=True):
     visible: str = ""
     counted: list[str] = field(default_factory=list)
     not_counted: dict[str, str] = field(default_factory=dict)
+
+
+class ProjectReport(Struct, kw_only=True):
+    """Files of one key, as paths from its folder on. With a `failure` nothing of it was changed."""
+
+    key: str
+    scope: str | None = None
+    added: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    failure: str | None = None
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self.added or self.replaced or self.removed)
+
+
+class ImportReport(Struct, kw_only=True):
+    """`left` says of which threads nothing was taken, by reason; `waiting` which folders follow
+    with the next run."""
+
+    program: Literal["codex", "claude"]
+    folder: str
+    imported: list[str] = field(default_factory=list)
+    left: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    notes_known: int = 0
+    projects: list[ProjectReport] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    secrets_hidden: int = 0
+    scopes: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    dry_run: bool = False
+
+    @property
+    def all_failed(self) -> bool:
+        return bool(self.projects) and all(each.failure for each in self.projects)

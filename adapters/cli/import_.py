@@ -10,7 +10,7 @@ import msgspec
 from .common import Context, options, say
 
 if TYPE_CHECKING:
-    from ...application.importing import ImportReport, ProjectReport
+    from ...application.reports import ImportReport, ProjectReport
 
 LOG = ".jsonl"
 TOLD_MAX = 20

@@ -6,7 +6,7 @@ taken for text that is not; what is left out for that is told.
 
 from pathlib import Path
 
-from ...application.importing import ClaudeFolder, CodexFolder
+from ...application.foreign import ClaudeFolder, CodexFolder
 from ...application.ports import Failure
 from ...domain.refusals import Refused
 from . import claude, codex

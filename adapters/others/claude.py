@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...application.importing import ClaudeFolder, ForeignProject, LeftOut
+from ...application.foreign import ClaudeFolder, ForeignProject, LeftOut
 from ...domain.scope import place_key
 from .files import READ, below, is_file, is_folder, text, texts
 

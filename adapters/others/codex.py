@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...application.importing import CodexFolder, ForeignProject, ForeignThread, LeftOut
+from ...application.foreign import CodexFolder, ForeignProject, ForeignThread, LeftOut
 from ...application.roots import NOTES, RESOURCES, SCOPE_FILE, ScopeFile
 from ...domain.artifact import MEMORY, SUMMARY
 from ...projections.folder import RAW_MEMORIES, SUMMARIES

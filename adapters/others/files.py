@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from ...application.importing import LeftOut
+from ...application.foreign import LeftOut
 
 FILE_BYTES_MAX = 1 << 20
 FILES_MAX = 5_000

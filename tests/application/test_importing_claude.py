@@ -9,12 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.adapters.others import WrongOption, found
 from threadbook.adapters.workspace.tree import checked
-from threadbook.application.importing import (
-    FILE_BYTES_MAX,
-    InvalidKey,
-    is_key,
-    is_portable,
-)
+from threadbook.application.imported import FILE_BYTES_MAX, is_key, is_portable
+from threadbook.application.importing import InvalidKey
 from threadbook.domain.events import ConsolidationRequested, NoteAdded, NoteRemoved
 from threadbook.domain.scope import place_key
 
@@ -318,7 +314,7 @@ def test_a_project_whose_sessions_are_gone_is_left_as_it_is(home, claude):
 
 
 def test_files_that_no_scope_stands_beside_go_when_nobody_knows_whose_they_are(home, claude):
-    from threadbook.application.importing import keep
+    from threadbook.application.imported import keep
     from threadbook.domain.scope import project_of_place
 
     fern = project_of_place(place_key(FERN), machine_id=home.memory._around.machine_id)
