@@ -41,7 +41,7 @@ def read(folder: Path) -> ClaudeFolder:
         if not is_folder(place):
             continue
         left_out: list[LeftOut] = []
-        files = texts(place / MEMORY, below(place / MEMORY, suffixes=MARKDOWN), left_out)
+        files = texts(place / MEMORY, below(place / MEMORY, left_out, suffixes=MARKDOWN), left_out)
         if files or left_out:
             found.append(
                 ForeignProject(

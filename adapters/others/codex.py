@@ -65,7 +65,9 @@ def read(folder: Path) -> CodexFolder:
         )
         left_out.append(LeftOut(what=RAW_MEMORIES, why=told))
         raw = ""
-    found = texts(folder / SUMMARIES, below(folder / SUMMARIES, suffixes=(".md",)), left_out)
+    found = texts(
+        folder / SUMMARIES, below(folder / SUMMARIES, left_out, suffixes=(".md",)), left_out
+    )
     summaries = {}
     for name, text in found.items():
         summary = summary_of(unix(text))
@@ -82,11 +84,11 @@ def read(folder: Path) -> CodexFolder:
                 why = f"{RAW_MEMORIES} has no section of this session"
                 left_out.append(LeftOut(what=f"{SUMMARIES}/{name}", why=why))
     handbook = [name for name in (MEMORY, SUMMARY) if is_file(folder / name)]
-    skills = (f"{SKILLS}/{path}" for path in below(folder / SKILLS))
+    skills = (f"{SKILLS}/{path}" for path in below(folder / SKILLS, left_out))
     return CodexFolder(
         path=str(folder),
         threads=tuple(threads),
-        notes=texts(folder / NOTES, below(folder / NOTES, suffixes=(".md",)), left_out),
+        notes=texts(folder / NOTES, below(folder / NOTES, left_out, suffixes=(".md",)), left_out),
         files=texts(folder, iter([*handbook, *skills]), left_out),
         projects=tuple(projects_of(folder / RESOURCES)),
         left_out=tuple(left_out),
@@ -98,7 +100,7 @@ def projects_of(resources: Path) -> Iterator[ForeignProject]:
     places = sorted(resources.iterdir()) if is_folder(resources) else []
     for place in places:
         left_out: list[LeftOut] = []
-        files = texts(place, below(place, suffixes=(".md", SCOPE_FILE)), left_out)
+        files = texts(place, below(place, left_out, suffixes=(".md", SCOPE_FILE)), left_out)
         said = ScopeFile.read(files.pop(SCOPE_FILE, ""))
         if files and not said.threads:
             yield ForeignProject(

@@ -23,9 +23,15 @@ def is_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def below(folder: Path, *, suffixes: tuple[str, ...] | None = None) -> Iterator[str]:
+def below(
+    folder: Path, left_out: list[LeftOut], *, suffixes: tuple[str, ...] | None = None
+) -> Iterator[str]:
     """The regular files, as paths from the folder on, in order of their names. `suffixes` are
-    compared without case. Links are passed over."""
+    compared without case. Links are passed over; where a bound is reached, that is told."""
+
+    def told(path: str, why: str) -> None:
+        left_out.append(LeftOut(what=f"{folder.name}/{path}", why=why))
+
     if not is_folder(folder):
         return
     count = 0
@@ -40,11 +46,14 @@ def below(folder: Path, *, suffixes: tuple[str, ...] | None = None) -> Iterator[
             if entry.is_dir(follow_symlinks=False):
                 if depth < DEPTH_MAX:
                     folders.append((f"{path}/", depth + 1))
+                else:
+                    told(path, f"it lies more than {DEPTH_MAX} folders deep")
             elif entry.is_file(follow_symlinks=False):
                 if suffixes is not None and not path.lower().endswith(suffixes):
                     continue
                 count += 1
                 if count > FILES_MAX:
+                    told(path, f"{FILES_MAX} files stand before it, and no more are read")
                     return
                 yield path
         waiting += reversed(folders)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.adapters.others import WrongOption, found
+from threadbook.adapters.others.files import FILES_MAX
 from threadbook.adapters.workspace.tree import checked
-from threadbook.application.imported import FILE_BYTES_MAX, is_key, is_portable
+from threadbook.application.imported import FILE_BYTES_MAX, PROJECT_BYTES_MAX, is_key, is_portable
 from threadbook.application.importing import InvalidKey
 from threadbook.domain.events import ConsolidationRequested, NoteAdded, NoteRemoved
 from threadbook.domain.scope import place_key
@@ -421,6 +422,34 @@ def test_what_cannot_be_kept_is_told_and_keeps_nothing_else_out(home, claude):
     assert "UTF-8" in told["latin.md"]
     assert "no text" in told["nul.md"]
     assert "pipe.md" not in told
+
+
+def test_where_a_folder_is_deeper_or_fuller_than_is_read_that_is_told(claude):
+    claude.project("-deep", cwd=FERN, MEMORY="deep\n")
+    claude.write("-deep", "/".join([*"abcdefghijklm", "lost.md"]), "lost\n")
+    claude.project("-full", cwd=FERN)
+    for number in range(FILES_MAX + 2):
+        claude.write("-full", f"{number:05}.md", "x")
+
+    deep, full = found(claude.path).projects
+
+    assert deep.files == {"MEMORY.md": "deep\n"}
+    assert [each.what for each in deep.left_out] == ["memory/a/b/c/d/e/f/g/h/i/j/k/l/m"]
+    assert len(full.files) == FILES_MAX
+    assert [each.what for each in full.left_out] == [f"memory/{FILES_MAX:05}.md"]
+
+
+def test_a_project_brings_no_more_than_so_many_bytes_and_what_is_too_much_is_told(home, claude):
+    most = PROJECT_BYTES_MAX // FILE_BYTES_MAX
+    claude.project("-fern", cwd=FERN)
+    for number in range(most + 1):
+        claude.write("-fern", f"{number:03}.md", "word \n" * (FILE_BYTES_MAX // 6) + "x\n")
+
+    report = imported(home, claude)
+
+    [told] = report.left_out
+    assert (told.what, len(report.projects[0].added)) == (f"-fern/{most:03}.md", most + 1)
+    assert str(PROJECT_BYTES_MAX) in told.why
 
 
 def test_secrets_in_files_are_hidden(home, claude):
