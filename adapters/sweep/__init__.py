@@ -26,7 +26,7 @@ FULL_TEXT_INDEX = re.compile(rb"using\s+fts[345]", re.IGNORECASE)
 
 class Sweep:
     def __init__(self, home: Path) -> None:
-        self.home = home
+        self.home = home.absolute()
         self.searched = Searched()
 
     def schemas(self) -> Iterator[str]:

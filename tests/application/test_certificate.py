@@ -17,6 +17,7 @@ import zlib
 
 import pytest
 import zstandard
+from threadbook import Memory
 from threadbook.adapters import sweep
 from threadbook.adapters.store import bodies, dialect, erasures, sealing
 from threadbook.adapters.store.keys import KeyFile
@@ -372,6 +373,18 @@ WRITTEN = {
     ),
     "24 bytes of it": lambda text: b"\x01" + text.encode()[-40:-16] + b"\x02",
 }
+
+
+@on_the_file
+def test_a_home_may_be_named_as_seen_from_here(planted, monkeypatch):
+    monkeypatch.chdir(planted.folder)
+    here = Memory.open(planted.path.name, clock=lambda: planted.now, settings=planted.settings)
+
+    with here:
+        certificate = here.forget(LOST.id, prove=True)
+
+    assert certificate.verdict == "clean"
+    assert certificate.searched.files > 0
 
 
 @on_the_file
