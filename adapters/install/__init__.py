@@ -20,6 +20,7 @@ from .draft import CannotEdit, Draft, wherever, without
 from .entries import NAME, Entries, bare
 from .files import CannotInstall, Change, Found, carry_out, read
 from .parts import Part, Place
+from .turns import alone
 
 __all__ = ["AGENTS", "CannotInstall", "FileReport", "Report", "install", "places", "uninstall"]
 
@@ -74,19 +75,21 @@ def install(
     chosen: Sequence[Place], entries: Entries, *, home: Path, dry_run: bool = False
 ) -> list[Report]:
     """Raises `CannotInstall` and `Failure`; then nothing was changed."""
-    plans = [_Plan(place, home) for place in chosen]
-    reports = [plan.installed(entries) for plan in plans]
-    if not dry_run:
-        _carry_out(plans, home)
+    with alone(place.folder for place in chosen):
+        plans = [_Plan(place, home) for place in chosen]
+        reports = [plan.installed(entries) for plan in plans]
+        if not dry_run:
+            _carry_out(plans, home)
     return reports
 
 
 def uninstall(chosen: Sequence[Place], *, home: Path, dry_run: bool = False) -> list[Report]:
     """Raises `CannotInstall` and `Failure`; then nothing was changed."""
-    plans = [_Plan(place, home) for place in chosen]
-    reports = [plan.uninstalled() for plan in plans]
-    if not dry_run:
-        _carry_out(plans, home)
+    with alone(place.folder for place in chosen):
+        plans = [_Plan(place, home) for place in chosen]
+        reports = [plan.uninstalled() for plan in plans]
+        if not dry_run:
+            _carry_out(plans, home)
     return reports
 
 

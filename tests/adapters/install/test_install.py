@@ -5,12 +5,14 @@ import os
 import shlex
 import stat
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from msgspec.structs import replace
 from threadbook.adapters.install import CannotInstall, install, places
 from threadbook.adapters.install.entries import Entries
 from threadbook.adapters.install.files import SIZE_MAX
+from threadbook.adapters.install.turns import alone
 from threadbook.application.ports import Failure
 
 from tests.adapters.install.agents import HOME, PROGRAM, TOML_TEXTS, Agents, json_texts
@@ -513,3 +515,30 @@ def test_a_file_that_changes_meanwhile_is_left_alone_and_written_ones_are_put_ba
 
     assert agents.files == {names[late]: b'{"a": 2}', names[1 - late]: b'{"a": 1}'}
     assert not agents.home.exists() or not list(agents.home.iterdir())
+
+
+def test_many_at_once_leave_what_one_would_and_all_bytes_come_back(agents):
+    agents.write(CLAUDE[0], b'{"a": 1}\n')
+    agents.write(".codex/config.toml", b"a = 1\n")
+    before = agents.files
+
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(4):
+            acts = [pool.submit(act) for act in (agents.install, agents.uninstall) * 2]
+            assert all(each.result() for each in acts)
+
+    agents.uninstall()
+    assert agents.files == before
+
+
+def test_who_waits_too_long_is_told_who_is_at_it_and_changes_nothing(agents, monkeypatch):
+    monkeypatch.setattr("threadbook.adapters.install.turns.WAIT_S", 0.05)
+    before = agents.files
+
+    with (
+        alone([agents.folder / ".claude"]),
+        pytest.raises(CannotInstall, match="by another program; try again"),
+    ):
+        agents.install()
+
+    assert agents.files == before
