@@ -223,22 +223,16 @@ def test_where_nobody_asks_for_it_none_of_it_is_loaded(ran):
     assert done.stderr.strip() == b""
 
 
-def test_where_nobody_asks_for_it_an_operation_pays_next_to_nothing():
+def test_where_nobody_asks_for_it_an_operation_loads_nothing_that_tells():
     code = (
-        "import sys, time\n"
+        "import sys\n"
         "from threadbook.adapters.telemetry import watch\n"
-        "best = 1.0\n"
-        "for _ in range(50):\n"
-        "    began = time.perf_counter()\n"
-        "    with watch('read', {'path': 'MEMORY.md'}) as tell:\n"
-        "        tell(None)\n"
-        "    best = min(best, time.perf_counter() - began)\n"
-        "print(best, 'opentelemetry' in sys.modules)"
+        "with watch('read', {'path': 'MEMORY.md'}) as tell:\n"
+        "    tell(None)\n"
+        "print([n for n in sys.modules if 'opentelemetry' in n or 'telemetry.' in n])"
     )
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     env = os.environ | {"PYTHONPATH": path}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
 
-    best, loaded = done.stdout.split()
-    assert float(best) < 0.001
-    assert loaded == "False"
+    assert (done.stdout, done.stderr) == ("[]\n", "")
