@@ -59,6 +59,10 @@ def command(
         for scope, path in written.items():
             say(f"{scope}: {path}")
         if not written:
-            say("nothing to export yet; `threadbook run` writes a memory first")
+            say(
+                "nothing to export yet; `threadbook run` writes a memory first"
+                if at is None
+                else "no memory folder was written by then; `threadbook log` says when one was"
+            )
 
     context.show(answer, lines)

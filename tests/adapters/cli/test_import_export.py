@@ -37,6 +37,13 @@ def test_joining_needs_a_yes_where_nobody_can_be_asked(two_projects, tmp_path):
     assert content(tmp_path / "out")["raw_memories.md"].count("## Thread ") == 3
 
 
+def test_a_time_before_the_first_folder_is_told_as_that(two_projects, tmp_path):
+    done = two_projects("export", "--at", "2", tmp_path / "out")
+
+    assert done.code == 0
+    assert "no memory folder was written by then; `threadbook log`" in done.out
+
+
 def test_joining_names_the_scopes_at_a_terminal(two_projects, tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr("threadbook.adapters.cli.confirm.at_the_terminal", lambda: True)
