@@ -87,8 +87,11 @@ def print_report(report: "ImportReport") -> None:
         say(f"  {told_of(project, would)}")
     if report.program == "claude" and not report.projects:
         say(f"no project in {report.folder} has a memory")
+    together: dict[str, list[str]] = {}
     for each in report.left_out[:TOLD_MAX]:
-        say(f"  left out: {each.what}: {each.why}")
+        together.setdefault(each.why, []).append(each.what)
+    for why, what in together.items():
+        say(f"  left out: {', '.join(what)}: {why}")
     if len(report.left_out) > TOLD_MAX:
         say(f"  and {len(report.left_out) - TOLD_MAX} more; --json names them")
     if report.secrets_hidden:

@@ -104,7 +104,9 @@ def test_a_codex_folder_into_a_new_home(commands, tmp_path):
     assert (rehearsed.code, done.code, ran.code, again.code) == (0, 0, 0, 0), done.err
     assert "14 sessions would be imported" in rehearsed.out
     assert "14 sessions imported" in done.out
-    assert "left out: MEMORY.md: it is of 2 projects at once" in done.out
+    assert (
+        "left out: MEMORY.md, memory_summary.md: it is of 2 projects at once; --scope" in done.out
+    )
     assert "threadbook run" in done.out
     assert sum(each["selected"] for each in threads.json) == 14
     assert "14 left: known as they are, or better" in again.out
