@@ -52,7 +52,7 @@ PRINTED = (
     r"Done. 1 session of project:gallery-[0-9a-f]{8} was of use\n"
     r"in: the memory folder was made from it\n"
     r"8 threads were known then\n",
-    r"uses: \{'[0-9a-f-]{36}': 2\}\n",
+    r"uses: \{'[0-9a-f-]{36}': 2, '[0-9a-f-]{36}': 1\}\n",
 )
 
 
