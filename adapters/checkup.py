@@ -90,7 +90,9 @@ def hooks(home: Path) -> Iterator[Finding]:
     last = hook_log.last(home)
     advice = "mend what it says"
     if hook_log.GAVE_UP in last:
-        advice = "write `--within 500` or more behind the hook's command, which `install` leaves there"
+        advice = (
+            "write `--within 500` or more behind the hook's command, which `install` leaves there"
+        )
     lines = "a line" if count == 1 else f"{count} lines"
     yield Finding(
         level="warning",
