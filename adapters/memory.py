@@ -720,6 +720,7 @@ class Memory:
     ) -> "End":
         """Fill a new home (or database, as for `open`) with an exported log: the same positions,
         chain and tables. A home that has events of its own is refused, and left as it is."""
+        from ..application import reset
         from .store.transfer import import_log
 
         database = str(place) if is_dsn(place) else None
@@ -735,6 +736,9 @@ class Memory:
             with watch("import_log", {}) as tell:
                 end = import_log(store, expanded(file))
                 tell(end)
+            with store.reading() as view:  # Of folders that lie there none was made from this log.
+                around = wiring.surroundings(store.home, store, chosen, clock=None)
+                reset.disown(around, view, after=0)
             return end
         except BaseException:
             store.begin(simulated=simulated)  # It stays a home that is new.

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from ..domain.artifact import MEMORY, SUMMARY
+from ..domain.artifact import MEMORY, SUMMARIES, SUMMARY
 from ..domain.events import (
     ArtifactsPublished,
     MemoryShown,
@@ -30,7 +30,6 @@ from ..domain.refusals import Refused
 from ..domain.scope import has_root
 from ..domain.withholding import Gone, thread_of, withheld
 from ..projections import artifacts
-from ..projections.folder import SUMMARIES
 from . import state
 from .places import scope_of, scope_of_thread
 from .ports import Busy, View
@@ -286,6 +285,8 @@ def reading_of(view: View, root: Root, files: Files, rendered_position: int | No
 
 def is_as_rendered(view: View, root: Root, rendered_at: int) -> bool:
     """Whether a folder that was rendered at this position holds the newest that was published."""
+    if rendered_at > view.position:
+        return False  # From another log than this one, which was put back.
     kinds = {row.kind for row in view.rows(artifacts, (root.memory_version, root.scope))}
     return {"file", "manifest"} <= kinds and last_change(view, root, after=rendered_at) is None
 

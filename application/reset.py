@@ -71,6 +71,7 @@ def reset(around: Surroundings, *, keep_notes: bool = True, actor: str) -> Reset
     """Empty the version in force. Raises `NotEmptied` where a folder could not follow yet."""
     version = around.policy.memory_version
     with around.store.reading() as view:  # Most of the log is read before anybody has to wait.
+        disown(around, view)  # Or it would pass for one that has followed.
         refs = texts_of_version(view.events(), version)
         read_to = view.position
     with around.store.writing(actor=actor) as tx:
@@ -158,19 +159,23 @@ def finish(around: Surroundings) -> list[str]:
     return emptied
 
 
-def disown(around: Surroundings, view: View) -> None:
-    """Take every folder that was rendered behind this view for an older one: the log that it was
-    rendered from is another one. It is older than what was last published, which is rendered
-    again, and not older than the last reset, which would empty it of a person's own files."""
+def disown(around: Surroundings, view: View, *, after: int | None = None) -> None:
+    """Take every folder that was rendered behind this view, or behind `after`, for an older one:
+    the log that it was rendered from is another one. It is older than what was last published,
+    which is rendered again, and not older than the last reset, which would empty it of a person's
+    own files."""
     version = around.policy.memory_version
+    first = view.position if after is None else after
+    workspaces = [around.workspace(version, name) for name in around.folders(version)]
+    ahead = [each for each in workspaces if (each.rendered_at() or 0) > first]
+    if not ahead:
+        return
     reset_at = last_reset(view, version)
     changed = {
         around.workspace(version, root.scope).path: last_change(view, root) or 0
         for root in every_root(view)
         if root.memory_version == version
     }
-    for name in around.folders(version):
-        workspace = around.workspace(version, name)
-        if (workspace.rendered_at() or 0) > view.position:
-            with workspace.lock(holder=around.worker_id):
-                workspace.note_rendered(max(changed.get(workspace.path, 0) - 1, reset_at))
+    for workspace in ahead:
+        with workspace.lock(holder=around.worker_id):
+            workspace.note_rendered(max(changed.get(workspace.path, 0) - 1, reset_at))

@@ -41,6 +41,8 @@ def run(
         except Failure as error:
             unusable.append(error)
         try:
+            with around.store.reading() as view:
+                reset.disown(around, view)
             reset.finish(around)
             forget.finish(around, actor="pipeline", run_id=report.run_id)
         except FolderUnusable as error:

@@ -127,6 +127,78 @@ def test_a_folder_of_the_days_that_are_lost_is_not_read_for_this_logs(home, tmp_
     assert "storkish" not in home.memory.read("MEMORY.md", cwd=FERN).content
 
 
+@pytest.fixture
+def put_back(home, tmp_path):
+    """A database of an earlier day with no head beside it, as an older program needs it; in the
+    folder is what came after."""
+    home.write(OTHER)
+    home.run()
+    home.memory.close()
+    shutil.copy(home.path / "threadbook.sqlite", tmp_path / "backup.sqlite")
+    home.reopened()
+    for number in range(3, 7):
+        home.write(
+            Session(number=number, cwd=FERN, says=("hello", f"always sing storkish {number}"))
+        )
+        home.later(60).run()
+    home.memory.close()
+    shutil.copy(tmp_path / "backup.sqlite", home.path / "threadbook.sqlite")
+    (home.path / "head").unlink()
+    home.memory = home.another()
+    return home
+
+
+def test_a_folder_from_behind_the_logs_end_is_not_read_for_it(put_back):
+    assert "storkish" in content(put_back.root())["MEMORY.md"]
+    assert "storkish" not in put_back.memory.read("MEMORY.md", cwd=FERN).content
+
+
+def test_a_folder_from_behind_the_logs_end_is_emptied_by_a_reset(put_back):
+    put_back.memory.reset()
+
+    assert content(put_back.root()) == {}
+
+
+def test_a_folder_from_behind_the_logs_end_keeps_a_persons_file_and_follows(put_back):
+    (put_back.root() / "mine.md").write_text("a file of my own\n")
+    put_back.file(OTHER).unlink()
+    before = [each.thread_id for each in put_back.memory.threads()]
+
+    put_back.run([put_back.sessions])
+
+    assert content(put_back.root())["mine.md"] == "a file of my own\n"
+    assert len(put_back.memory.threads()) > len(before)
+    assert put_back.memory.replay_verify() == []
+
+
+def test_a_folder_that_another_log_left_is_not_read_for_an_imported_one(home, tmp_path):
+    home.write(OTHER)
+    home.run()
+    home.memory.export_log(tmp_path / "log.jsonl")
+    forget_the_log(home)
+    shutil.rmtree(home.path / "memories")
+    home.file(OTHER).unlink()
+    home.write(LATER)
+    home.memory = home.another()
+    home.run()
+    (home.root() / "mine.md").write_text("a file of my own\n")
+    forget_the_log(home)
+
+    Memory.import_log(tmp_path / "log.jsonl", home.path, simulated=True)
+    home.memory = home.another()
+
+    assert "storkish" in content(home.root())["MEMORY.md"]
+    assert "storkish" not in home.memory.read("MEMORY.md", cwd=FERN).content
+    home.run()
+    assert content(home.root())["mine.md"] == "a file of my own\n"
+
+
+def forget_the_log(home):
+    home.memory.close()
+    for file in (*home.path.glob("threadbook.sqlite*"), home.path / "head"):
+        file.unlink()
+
+
 @pytest.mark.parametrize("was_reset", [False, True])
 def test_what_a_person_left_in_the_folder_meanwhile_outlives_the_restoring(
     home, tmp_path, was_reset
