@@ -55,10 +55,17 @@ class Sweep:
                 self._unread(path, error)
 
     def _walk(self) -> Iterator[tuple[Path, str]]:
-        for folder, folders, files in os.walk(self.home, onerror=self._unlisted):
-            folders.sort()
-            for name in sorted([*folders, *files]):
-                path = Path(folder, name)
+        waiting = [self.home]  # And not `os.walk`, which a folder that is deep enough brings down.
+        while waiting:
+            folder = waiting.pop()
+            try:
+                names = sorted(os.listdir(folder))
+            except OSError as error:
+                self._unlisted(error)
+                continue
+            below: list[Path] = []
+            for name in names:
+                path = folder / name
                 try:
                     mode = os.lstat(path).st_mode
                 except FileNotFoundError:
@@ -66,8 +73,11 @@ class Sweep:
                 except OSError as error:
                     self._unread(path, error)
                     continue
+                if stat.S_ISDIR(mode):
+                    below.append(path)
                 kinds = ((stat.S_ISLNK, "link"), (stat.S_ISREG, "file"))
                 yield path, next((kind for is_it, kind in kinds if is_it(mode)), "other")
+            waiting += reversed(below)
 
     def _content(self, path: Path) -> Iterator[Piece]:
         with Opened(path) as file:
