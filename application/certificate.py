@@ -16,8 +16,9 @@ from typing import Literal, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..domain.artifact import MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY
 from ..domain.events import thread_stream
-from ..projections.folder import RAW_MEMORIES, SUMMARIES, WORKSPACE_DIFF
+from ..projections.folder import WORKSPACE_DIFF
 from .forget import StillInTheFolder, erase, every_root, follow, refs_in, streams_of
 from .ports import Left
 from .reports import ForgetReport
@@ -29,7 +30,7 @@ Kind = Literal["name", "file", "database", "index"]
 FOUND_MAX = 100
 MEMORIES = "memories/"
 # What we name files and folders, whatever is in them.
-OWN_NAMES = (MEMORIES, RAW_MEMORIES, SUMMARIES, WORKSPACE_DIFF, "MEMORY.md", "memory_summary.md")
+OWN_NAMES = (MEMORIES, RAW_MEMORIES, SUMMARIES, WORKSPACE_DIFF, MEMORY, SUMMARY)
 
 STAYS = (
     "in the log: the thread's id, its times, its mode and scope, the path of its session file, the"

@@ -16,10 +16,10 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from ..domain.artifact import MEMORY, SUMMARY, cited_tasks
+from ..domain.artifact import MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY, cited_tasks
 from ..domain.passages import Passage, passages
 from ..domain.truncation import cut_middle
-from ..domain.withholding import RAW_MEMORIES, STEM, SUMMARIES, thread_of
+from ..domain.withholding import STEM, thread_of
 from .questions import EmptyQuery
 from .reading import Reading, Unreadable
 from .tools import GONE, SKIPPED_MAX, Tools, clamped, files, found, refuse_long

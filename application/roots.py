@@ -77,7 +77,7 @@ def snapshot(view: View, root: Root) -> list[selection.Row]:
 
 
 def is_unchanged(selected: Sequence[Input], rows: Sequence[selection.Row]) -> bool:
-    """Whether the last success was made from exactly these readings."""
+    """Whether the last success was made from exactly these inputs."""
     return [(each.thread_id, each.source_updated_at, 1) for each in selected] == [
         (row.thread_id, row.source_updated_at, row.matched) for row in rows
     ]

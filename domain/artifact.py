@@ -15,6 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 MEMORY = "MEMORY.md"
 SUMMARY = "memory_summary.md"
+# What they are made from, beside them.
+RAW_MEMORIES = "raw_memories.md"
+SUMMARIES = "rollout_summaries"
 SUMMARY_TOKENS_MAX = 2_500
 # A reader estimates a token at four bytes.
 SUMMARY_BYTES_MAX = SUMMARY_TOKENS_MAX * 4

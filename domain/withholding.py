@@ -17,12 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from .artifact import BLOCK_HEADINGS, MEMORY, SUMMARY, cited_tasks
+from .artifact import BLOCK_HEADINGS, MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY, cited_tasks
 from .retold import retold
 
 WITHHELD = "[1 statement withheld]"
-RAW_MEMORIES = "raw_memories.md"
-SUMMARIES = "rollout_summaries"
 EXTENSIONS = "extensions/"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-RAW_MEMORIES = "raw_memories.md"
-SUMMARIES = "rollout_summaries"
+from ..domain.artifact import RAW_MEMORIES, SUMMARIES
+
 WORKSPACE_DIFF = "phase2_workspace_diff.md"  # Made for a consolidator, and no memory.
 
 _SLUG_CHARS_MAX = 60

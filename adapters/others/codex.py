@@ -17,8 +17,7 @@ from msgspec import Struct
 
 from ...application.foreign import CodexFolder, ForeignProject, ForeignThread, LeftOut
 from ...application.roots import NOTES, RESOURCES, SCOPE_FILE, ScopeFile
-from ...domain.artifact import MEMORY, SUMMARY
-from ...projections.folder import RAW_MEMORIES, SUMMARIES
+from ...domain.artifact import MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY
 from . import files
 from .files import below, is_file, is_folder, texts
 

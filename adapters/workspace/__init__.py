@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...projections.folder import SUMMARIES, WORKSPACE_DIFF, digest, is_content, is_input
+from ...domain.artifact import SUMMARIES
+from ...projections.folder import WORKSPACE_DIFF, digest, is_content, is_input
 from .tree import (
     DEPTH_MAX,
     FOLDER,
