@@ -21,15 +21,17 @@ from datetime import UTC, datetime
 from msgspec import Struct
 
 from ...application.ports import PhaseTwoOutput
-from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARY_BYTES_MAX, task_marks
-from ...projections.folder import SUMMARIES, summary_file_names
+from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARIES, SUMMARY_BYTES_MAX, task_marks
+from ...projections.folder import summary_file_names
 from . import cues, lines, memory
 from .memory import Remembered
 from .reading import loose
 
 RECENT_DAYS = 3
+LEARNINGS_MAX = 3  # Of one session; MEMORY.md has the rest.
 _CWDS_MAX = 5
 _ERROR_SHOWN = re.compile(r" failed(?: \d+ times)? \((.*?)\)(?=;|$)")
+_ANSWERED = re.compile(r"; afterwards `.+` passed$")
 _WROTE = re.compile(r'^the user wrote "(.*)"$')
 
 
@@ -286,7 +288,17 @@ def _index(groups: Sequence[Group]) -> list[Line]:
             updated_at = task.output.updated_at
             into.append(Line(text=topic, place=place, worth=worth, updated_at=updated_at))
             into.append(Line(text=desc, place=place, worth=int(new), updated_at=updated_at))
+            if new:
+                for learned in _learnings(task):
+                    text = f"  - learnings: {learned} {mark}"
+                    into.append(Line(text=text, place=place, worth=0, updated_at=updated_at))
     return told + older
+
+
+def _learnings(task: Task) -> list[str]:
+    """What failed and what then passed: a session that is given only the summary would begin with
+    what failed. A correction is one session's until somebody searches for it."""
+    return [text for text in task.remembered.failures if _ANSWERED.search(text)][:LEARNINGS_MAX]
 
 
 def _described(task: Task) -> str:

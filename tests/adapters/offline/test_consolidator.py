@@ -155,6 +155,32 @@ def test_a_correction_stays_in_memory_md():
     assert "the other parser" not in files["memory_summary.md"]
 
 
+def test_what_passed_after_a_failure_stands_in_the_summary_for_as_long_as_it_is_recent():
+    def tried(n):
+        session = Session().typed(f"migrate {n}").runs(f"make migrate-{n}", 2)
+        for each in range(5):
+            session.runs(f"tool{each} {n}", 1).runs(f"tool{each} -v {n}")
+        return session.runs(f"make stop && make migrate-{n}")
+
+    outputs = [made(n, tried(n), days_ago=n) for n in range(1, 6)]
+
+    files = consolidate(outputs)
+
+    summary = files["memory_summary.md"]
+    told = re.findall(r"^  - learnings: (.*) \[Task (\d)\]$", summary, re.M)
+    assert problems(files) == []
+    assert [task for _, task in told] == ["1"] * 3 + ["2"] * 3 + ["3"] * 3
+    assert all("; afterwards `" in each for each, _ in told)
+    assert all(each in files["MEMORY.md"] for each, _ in told)
+
+
+def test_a_failure_that_nothing_answered_stays_in_memory_md():
+    files = consolidate([made(1, Session().typed("migrate").runs("make migrate", 2))])
+
+    assert "`make migrate` failed" in files["MEMORY.md"]
+    assert "`make migrate` failed" not in files["memory_summary.md"]
+
+
 def test_what_only_a_departed_session_supported_is_gone():
     gone = made(1, wish("always use zebra crossings", task="zebra task").edits("zebra.py"))
     stays = made(2, wish("always use tabs"))

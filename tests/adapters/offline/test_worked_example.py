@@ -108,6 +108,7 @@ v1
 #### 2026-11-20
 - add a retry test for the uploader: uploader, tests/test_upload.py, uv pip install, pytest [Task 1]
   - desc: success; 2 preferences, 2 failures, 1 file changed [Task 1]
+  - learnings: `pip install responses` failed (externally-managed-environment); afterwards `uv pip install responses` passed [Task 1]
 - rename the greenhouse module: rename, greenhouse, module, src/greenhouse.py [Task 2]
   - desc: uncertain; 1 file changed [Task 2]
 """  # noqa: E501
