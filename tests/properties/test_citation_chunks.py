@@ -63,7 +63,10 @@ def test_what_is_shown_stands_in_the_reply_in_this_order(reply: str) -> None:
     assert all(letter in visible for letter in parse(reply).visible)
 
 
-@given(before=st.text(max_size=20), answer=st.text(min_size=1, max_size=20))
+words = st.text(st.characters(exclude_characters="<"), min_size=1, max_size=20)
+
+
+@given(before=words, answer=words)
 def test_an_opening_tag_alone_takes_no_word_of_the_answer(before: str, answer: str) -> None:
     cited = parse(f"{before}{OPENING}{answer}.")
 
