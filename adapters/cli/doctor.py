@@ -28,7 +28,7 @@ def command(context: Context, restored: bool, yes: bool) -> None:
     if restored:
         accept(context, yes=yes)
         return
-    from ..memory import doctor
+    from ..care import doctor
 
     found = doctor(context.home, config=context.config, clock=context.given_clock)
 
@@ -43,7 +43,7 @@ def command(context: Context, restored: bool, yes: bool) -> None:
 
 
 def accept(context: Context, *, yes: bool) -> None:
-    from ..memory import accept_restore
+    from ..care import accept_restore
     from .confirm import agreed_or_refused
 
     confirmed = agreed_or_refused("Take this copy for the true one?", yes=yes)

@@ -8,8 +8,8 @@ import pytest
 from threadbook import Memory
 from threadbook.adapters import hook_log
 from threadbook.adapters.canary import round_trip
+from threadbook.adapters.care import doctor
 from threadbook.adapters.checkup import home_findings
-from threadbook.adapters.memory import doctor
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application.doctor import findings
 from threadbook.domain.events import STORE_STREAM, NoteAdded

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 from threadbook import Memory
-from threadbook.adapters.memory import accept_restore
+from threadbook.adapters.care import accept_restore
 from threadbook.adapters.store import StoreDamaged, head
 from threadbook.application import forget
 from threadbook.domain.events import StoreOpened
