@@ -44,6 +44,7 @@ from .imported import (
     scope_file_of,
     touch,
 )
+from .ingest import registration
 from .notes import LOCK_WAIT_S, checked
 from .places import scope_of
 from .ports import Failure, Writing
@@ -268,27 +269,16 @@ def first_sight(
             updated_at_ms=foreign.updated_at * 1000,
         )
     )
-    mode, reason = thread.first_mode(
-        header,
-        generate_memories=around.policy.generate_memories and restriction.generate_memories,
-    )
     title = next(line for line in summary.splitlines() if line.strip())
-    preview = title.lstrip("# ").strip()[:PREVIEW_CHARS_MAX] or "imported"
-    return thread.register(
+    return registration(
+        around,
+        tx,
         known,
-        header=header,
-        scope=scope_of(
-            around,
-            tx,
-            known.thread_id,
-            cwd=foreign.cwd,
-            root=seen.root,
-            remote=seen.remote,
-        ),
-        root=seen.root,
-        preview_ref=tx.put(thread_stream(known.thread_id), preview),
-        mode=mode,
-        mode_reason=reason,
+        header,
+        seen=seen,
+        restriction=restriction,
+        preview=title.lstrip("# ").strip()[:PREVIEW_CHARS_MAX] or "imported",
+        machine_id=None,
         now=around.now(),
     )
 

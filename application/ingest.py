@@ -16,6 +16,7 @@ from ..domain.events import (
     ProjectLinked,
     ThreadChanged,
     ThreadPolluted,
+    ThreadRegistered,
     place_stream,
     thread_stream,
 )
@@ -195,30 +196,14 @@ def first_sight(
     around: Surroundings, tx: Writing, known: thread.Thread, sighting: Sighting, *, now: int
 ) -> list[Event]:
     header = sighting.header
-    mode, reason = thread.first_mode(
-        header,
-        generate_memories=(
-            around.policy.generate_memories and sighting.restriction.generate_memories
-        ),
-    )
-    preview = redact(header.preview).strip() if header.preview else ""
-    owner = thread_stream(known.thread_id)
-    registered = thread.register(
+    registered = registration(
+        around,
+        tx,
         known,
-        header=header,
-        scope=scope_of(
-            around,
-            tx,
-            known.thread_id,
-            cwd=header.cwd,
-            repository_url=header.repository_url,
-            root=sighting.root,
-            remote=sighting.remote,
-        ),
-        root=sighting.root,
-        preview_ref=tx.put(owner, preview) if preview else None,
-        mode=mode,
-        mode_reason=reason,
+        header,
+        seen=Seen(root=sighting.root, remote=sighting.remote),
+        restriction=sighting.restriction,
+        preview=redact(header.preview).strip() if header.preview else "",
         machine_id=around.machine_id,
         now=now,
     )
@@ -227,6 +212,44 @@ def first_sight(
         return [registered]
     asked = pollution(thread.evolve(known, registered), triggers, now=now)
     return [registered] if asked is None else [registered, asked]
+
+
+def registration(
+    around: Surroundings,
+    tx: Writing,
+    known: thread.Thread,
+    header: Header,
+    *,
+    seen: Seen,
+    restriction: Restriction,
+    preview: str,
+    machine_id: str | None,
+    now: int,
+) -> ThreadRegistered:
+    """A thread that was never seen, in the project and the mode that these facts give it."""
+    mode, reason = thread.first_mode(
+        header,
+        generate_memories=around.policy.generate_memories and restriction.generate_memories,
+    )
+    return thread.register(
+        known,
+        header=header,
+        scope=scope_of(
+            around,
+            tx,
+            known.thread_id,
+            cwd=header.cwd,
+            repository_url=header.repository_url,
+            root=seen.root,
+            remote=seen.remote,
+        ),
+        root=seen.root,
+        preview_ref=tx.put(thread_stream(known.thread_id), preview) if preview else None,
+        mode=mode,
+        mode_reason=reason,
+        machine_id=machine_id,
+        now=now,
+    )
 
 
 def follow_facts(around: Surroundings, tx: Writing, before: thread.Thread, *, now: int) -> None:
