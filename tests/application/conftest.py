@@ -1,10 +1,9 @@
 """Every test has a home of its own and none of the settings of whoever runs it."""
 
-import os
-
 import pytest
 
 from tests.application.homes import HOUR_S, Home, Session, used
+from tests.support import forget_whose_machine_this_is
 
 A = Session(number=1)
 B = Session(number=2, says=("please never use tabs in this project, always spaces",))
@@ -12,11 +11,7 @@ B = Session(number=2, says=("please never use tabs in this project, always space
 
 @pytest.fixture(autouse=True)
 def nobodys_settings(monkeypatch, tmp_path):
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "nobody"))
-    for name in list(os.environ):
-        if name.startswith("THREADBOOK_"):
-            monkeypatch.delenv(name)
+    forget_whose_machine_this_is(monkeypatch, tmp_path / "nobody")
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """A watched home of two projects, without the settings of whoever runs the tests."""
 
-import os
-
 import pytest
 
 from tests.adapters.telemetry.watching import Watching
 from tests.application.homes import MOSS, Home, Session
+from tests.support import forget_whose_machine_this_is
 
 A = Session(number=1)
 B = Session(number=2, cwd=MOSS, says=("please never use tabs in this project, always spaces",))
@@ -13,11 +12,7 @@ B = Session(number=2, cwd=MOSS, says=("please never use tabs in this project, al
 
 @pytest.fixture(autouse=True)
 def nobodys_settings(monkeypatch, tmp_path):
-    for name in list(os.environ):
-        if name.startswith(("THREADBOOK_", "CODEX_", "CLAUDE", "OTEL_")):
-            monkeypatch.delenv(name)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "nobody"))
+    forget_whose_machine_this_is(monkeypatch, tmp_path / "nobody")
 
 
 @pytest.fixture
