@@ -146,18 +146,12 @@ def default_home(environment: Mapping[str, str] | None = None) -> Path:
 
 def from_file(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except RecursionError as error:
-        raise SettingsError(f"{path}: nested beyond reason; check the file") from error
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
         raise SettingsError(f"{path}: no such settings file; create it or drop --config") from error
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read ({error}); check the file") from error
-    except ValueError as error:  # Not only of TOML: Python takes no number of 4,301 digits.
-        raise SettingsError(f"{path}: not valid TOML: {error}") from error
-    table = values.pop("memories", {})  # Codex's own table may be pasted as it is.
-    if not isinstance(table, dict):
-        raise SettingsError(f"{path}: `memories` must be a table: write [memories]")
+    values, table = parsed(text, str(path))
     for old, name in ALIASES.items():
         for where in (values, table):
             if old in where:
@@ -167,6 +161,20 @@ def from_file(path: Path) -> dict[str, Any]:
     values |= table
     validated(values, str(path))
     return values
+
+
+def parsed(text: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What stands at the top, and under [memories]: Codex's own table may be pasted as it is."""
+    try:
+        values = tomllib.loads(text)
+    except RecursionError as error:
+        raise SettingsError(f"{where}: nested beyond reason; check the file") from error
+    except ValueError as error:  # Not only of TOML: Python takes no number of 4,301 digits.
+        raise SettingsError(f"{where}: not valid TOML: {error}; mend or remove it") from error
+    table = values.pop("memories", {})
+    if not isinstance(table, dict):
+        raise SettingsError(f"{where}: `memories` must be a table: write [memories]")
+    return values, table
 
 
 # What stands between the parts of a list in the environment.
@@ -284,15 +292,7 @@ def values_of(file: ProjectFile) -> dict[str, Any]:
             f"{file.path}: longer than the {PROJECT_CHARS_MAX:,} characters that are read of a"
             " project's file; shorten it, or remove it"
         )
-    try:
-        values = tomllib.loads(file.text)
-    except RecursionError as error:
-        raise SettingsError(f"{file.path}: nested beyond reason; check the file") from error
-    except ValueError as error:
-        raise SettingsError(f"{file.path}: not valid TOML: {error}; mend or remove it") from error
-    table = values.pop("memories", {})
-    if not isinstance(table, dict):
-        raise SettingsError(f"{file.path}: `memories` must be a table: write [memories]")
+    values, table = parsed(file.text, file.path)
     return values | table
 
 

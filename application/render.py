@@ -95,7 +95,7 @@ def attempt(
         left_over = withdrawn_paths(view, last)
         keep_edits = last is None and not forgotten_since(view, root, workspace.rendered_at())
         behind = rendered_here(view, root, workspace.rendered_at())
-        emptied = last_reset(view, root.memory_version) > (workspace.rendered_at() or 0)
+        emptied = last_reset(view, root.memory_version, after=workspace.rendered_at() or 0) > 0
         record = Recorder(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
         )
@@ -213,7 +213,7 @@ class Recorder:
             for recorded in tx.events(stream=self.stream, after=self.read_at):
                 if isinstance(recorded.event, ArtifactsPublished):
                     raise Overtaken
-            if last_reset(tx, self.root.memory_version) > self.read_at:
+            if last_reset(tx, self.root.memory_version, after=self.read_at):
                 raise Overtaken
             yield tx
 
@@ -312,10 +312,10 @@ def rendered_here(view: View, root: Root, position: int | None) -> set[str] | No
     return set(manifest_of(kept)) if kept else None
 
 
-def last_reset(view: View, memory_version: str) -> int:
-    """The position of the version's newest reset; 0 before the first."""
+def last_reset(view: View, memory_version: str, *, after: int = 0) -> int:
+    """The position of the version's newest reset behind a position; 0: there is none."""
     position = 0
-    for recorded in view.events(stream=STORE_STREAM):
+    for recorded in view.events(stream=STORE_STREAM, after=after):
         match recorded.event:
             case StoreReset(memory_version=of) if of == memory_version:
                 position = recorded.position
