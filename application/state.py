@@ -1,11 +1,10 @@
 """Rows become the states that commands decide on. Read inside the transaction that appends."""
 
-import re
-
 from msgspec.structs import asdict
 
 from ..domain.consolidation import Consolidation
 from ..domain.extraction import Extraction, is_up_to_date, watermark_of
+from ..domain.ids import UUID
 from ..domain.refusals import SeveralThreads
 from ..domain.selection import Output
 from ..domain.thread import Thread
@@ -19,9 +18,6 @@ def thread(view: View, thread_id: str) -> Thread:
 
 
 START_CHARS_MIN = 6
-
-
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 def as_stored(session: str) -> str:

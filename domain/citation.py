@@ -24,6 +24,8 @@ import re
 
 from msgspec import Struct
 
+from .ids import UUID
+
 OPENING = "<oai-mem-citation>"
 CLOSING = "</oai-mem-citation>"
 ENTRIES = "citation_entries"
@@ -42,7 +44,6 @@ _WHITE = (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 _NUMBER = re.compile(r"\+?0*([0-9]{1,10})")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # How a place, or an id, looks where the reply was cut off inside it. A word that only could be
 # the beginning of one is text: a hidden word is worse than a visible scrap.
 _CUT_PLACE = re.compile(r"[^\s|]+:[0-9]+(?:-(?:[0-9]+(?:\|(?:|n|no|not|note|note=|note=\[.*))?)?)?")
@@ -80,7 +81,7 @@ def parse(reply: str) -> Citation:
 
 def usage_ids(ids: tuple[str, ...]) -> tuple[str, ...]:
     """The ids that can be a session's: plain UUIDs, written small, each once."""
-    return tuple(dict.fromkeys(cited.lower() for cited in ids if _UUID.fullmatch(cited)))
+    return tuple(dict.fromkeys(cited.lower() for cited in ids if UUID.fullmatch(cited)))
 
 
 class Parser:
@@ -232,4 +233,4 @@ def _without_lines(text: str, element: str, *, to_the_end: bool) -> str:
 def _is_line_of(element: str, line: str, *, cut: bool) -> bool:
     if element == ENTRIES:
         return _entry(line) is not None or (cut and _CUT_PLACE.fullmatch(line) is not None)
-    return _UUID.fullmatch(line) is not None or (cut and _CUT_ID.fullmatch(line) is not None)
+    return UUID.fullmatch(line) is not None or (cut and _CUT_ID.fullmatch(line) is not None)

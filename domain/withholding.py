@@ -18,12 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from .artifact import BLOCK_HEADINGS, MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY, cited_tasks
+from .ids import UUID
 from .retold import retold
 
 WITHHELD = "[1 statement withheld]"
 EXTENSIONS = "extensions/"
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # How the name of a session's summary begins; a slug may follow.
 STEM = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-[0-9A-Za-z]{4}")
 _THREAD = re.compile(r"## Thread `(.*)`$")
@@ -45,8 +45,8 @@ class Gone(Struct, frozen=True, kw_only=True):
     def named_in(self, line: str) -> bool:
         if any(stem in self.stems for stem in STEM.findall(line)):
             return True
-        return any(found.lower() in self.ids for found in _UUID.findall(line)) or any(
-            each in line for each in self.ids if not _UUID.fullmatch(each)
+        return any(found.lower() in self.ids for found in UUID.findall(line)) or any(
+            each in line for each in self.ids if not UUID.fullmatch(each)
         )
 
     def is_summary(self, path: str, header: str) -> bool:

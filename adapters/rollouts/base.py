@@ -11,13 +11,13 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ...domain.events import Kind, Tool
+from ...domain.ids import UUID
 from ...domain.session import AnyItem, Change, Header
 from .lines import Found
 
 IMAGE = "[Image]"
 
 _IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _HALF_SURROGATE = re.compile("[\ud800-\udfff]")
 _DATA_URL = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w=.+-]+)*;base64,[A-Za-z0-9+/=_-]+")
 
@@ -100,7 +100,7 @@ def identity(value: object) -> str | None:
     forgotten does not come back in capitals."""
     if not isinstance(value, str) or not _IDENTITY.fullmatch(value):
         return None
-    return value.lower() if _UUID.fullmatch(value) else value
+    return value.lower() if UUID.fullmatch(value) else value
 
 
 def table(value: object) -> dict[str, Any]:

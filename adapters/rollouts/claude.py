@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...domain.events import Kind
+from ...domain.ids import UUID
 from ...domain.session import (
     Agent,
     AnyItem,
@@ -62,7 +63,6 @@ _EDITORS = {
     "Write": "file_path",
     "NotebookEdit": "notebook_path",
 }
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _REFUSED = re.compile(r"(?:Error: )?The user doesn't want to (?:proceed with|take) this")
 _REASON = re.compile(
     r"(?:the user said:|The user provided the following reason for the rejection:)[ \t]*\n?",
@@ -103,7 +103,7 @@ class ClaudeReader:
         self._session_id = self._first_id
         self._foreign: str | None = None
         stem = identity(path.name.removesuffix(".zst").removesuffix(".jsonl")) or ""
-        other = self._agent_id is None and stem != self._first_id and _UUID.fullmatch(stem)
+        other = self._agent_id is None and stem != self._first_id and UUID.fullmatch(stem)
         # A resumed or forked session begins with the other's lines; the file has its own name.
         if other and _holds(path, stem, stop_after):
             self._session_id, self._foreign = stem, self._first_id
