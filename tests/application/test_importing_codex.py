@@ -335,7 +335,7 @@ def test_forgetting_takes_an_imported_handbook_that_was_made_from_the_thread(
 
     certificate = single.memory.forget(session(1).id, prove=True)
 
-    assert certificate.proven, (certificate.left, certificate)
+    assert certificate.proven, (certificate.verdict, certificate.found)
     single.run()
     assert not any(path.startswith(RESOURCES) for path in content(single.root()))
     assert "make check" not in "".join(content(single.root()).values())
