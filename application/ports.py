@@ -1,6 +1,7 @@
 """What the use cases need from outside, where more than one thing can give it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol
@@ -131,12 +132,36 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tokens: Tokens = NO_TOKENS
 
 
+class Material(Struct, frozen=True, kw_only=True):
+    """A claimed session as an extractor may read it: redacted, and in two forms.
+
+    `evidence` renders what a model is shown, within so many tokens; `aligned` leaves whole turns
+    out where it does not fit. `shrink` says how often in a row the session was too long before.
+    """
+
+    header: Header
+    memory_version: str
+    items: Callable[[], Iterator[AnyItem]]
+    evidence: "Callable[[int, bool], Evidence]"
+    shrink: int = 0
+
+
 class Extractor(Protocol):
+    """Reads sessions, several at a time where `slots` says so."""
+
     @property
     def name(self) -> str: ...
 
-    def extract(self, header: Header, items: Iterable[AnyItem]) -> Extracted | None:
-        """What is worth keeping of a session (already redacted), or None."""
+    @property
+    def slots(self) -> int: ...
+
+    def extract(self, material: Material) -> "Future[Extracted | None]":
+        """What is worth keeping of a session, or None; an `ExtractionFailed` where it came to
+        nothing."""
+
+    def stop(self) -> None:
+        """End every call at once. What a call has cost until then stands in its
+        `ExtractionFailed`."""
 
 
 class PhaseTwoOutput(Struct, frozen=True, kw_only=True):
