@@ -1,5 +1,6 @@
 """`threadbook inspect`: one session file, or one reply, as Threadbook reads it."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -60,3 +61,21 @@ def citations(context: Context) -> None:
             "usage_ids": list(cited.usage_ids),
         }
     )
+
+
+@command.command(name="redact")
+@options
+def redact(context: Context) -> None:
+    """Standard input without its secrets. Nothing else of it changes, and nothing is stored."""
+    from ...domain.redaction import redacted
+
+    text, hidden = redacted(standard_input())
+    if context.json:
+        say_json({"text": text, "secrets_hidden": hidden})
+    elif sys.stdout is not None and sys.stdout.isatty():
+        say(text, nl=False)
+    else:
+        # A file gets what it would have got without us, but for the secrets.
+        click.echo(text.encode(), nl=False)
+    if sys.stderr is not None and sys.stderr.isatty():
+        say(f"{hidden} {'secret' if hidden == 1 else 'secrets'} hidden", err=True)
