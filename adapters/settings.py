@@ -31,7 +31,8 @@ class SettingsError(Failure):
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Codex's `[memories]` keys keep their names, defaults and clamps; the others are ours."""
 
-    version: Literal["v1"] = "v1"
+    version: Literal["v1", "v2"] = "v1"
+    dual_write: bool = False
     scope: Literal["project", "global"] = "project"
     model: Literal["offline"] = "offline"
     database: str = ""
@@ -62,7 +63,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 REASONS: dict[str, str] = {
-    "version": "layout of the folder; v1 is the handbook (MEMORY.md and a summary)",
+    "version": "v1: a handbook (MEMORY.md) and a summary; v2: a summary of task histories alone",
+    "dual_write": "true with v1: v2 is written beside it, from the same sessions, at twice the cost",
     "scope": "one memory a project, or one for all (Codex's single folder)",
     "model": "who extracts and consolidates; offline needs no key and no network",
     "database": "postgresql://… shared by several machines; empty: one file in the home",
@@ -187,7 +189,7 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if name.startswith("THREADBOOK_") and name not in NO_SETTINGS:
             key = name.removeprefix("THREADBOOK_").lower()
             # A stranger's variable may begin like ours; one that is nearly ours is a slip.
-            if key in CODEX_ONLY or (key not in FIELDS and near(key)):
+            if key not in FIELDS and near(key):
                 raise unknown(key, name)
     for key in Settings.__struct_fields__:
         name = f"THREADBOOK_{key.upper()}"
@@ -207,8 +209,6 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
 
 
-# Keys of Codex's own table that nothing here acts on yet: another key is no substitute for them.
-CODEX_ONLY = ("dual_write",)
 # What else the environment may say that is no setting.
 NO_SETTINGS = (
     "THREADBOOK_HOME",
@@ -223,8 +223,6 @@ def near(key: str) -> str | None:
 
 
 def unknown(key: str, where: str) -> SettingsError:
-    if key in CODEX_ONLY:
-        return SettingsError(f"{where}: Threadbook does not have Codex's `{key}` yet; remove it")
     meant = near(key)
     advice = f"did you mean `{meant}`?" if meant else f"known: {', '.join(FIELDS)}"
     return SettingsError(f"{where}: unknown key `{key}`; {advice}")
