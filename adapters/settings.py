@@ -64,7 +64,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 REASONS: dict[str, str] = {
     "version": "v1: a handbook (MEMORY.md) and a summary; v2: a summary of task histories alone",
-    "dual_write": "true with v1: v2 is written beside it, from the same sessions, at twice the cost",
+    "dual_write": "true with v1: v2 is written beside it, of the same sessions, at twice the cost",
     "scope": "one memory a project, or one for all (Codex's single folder)",
     "model": "who extracts and consolidates; offline needs no key and no network",
     "database": "postgresql://… shared by several machines; empty: one file in the home",
