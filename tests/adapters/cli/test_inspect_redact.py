@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from threadbook.domain.redaction import MARKER
 
 from tests.application.homes import ROOT
 from tests.fixtures.secrets import further_shapes
@@ -29,11 +30,14 @@ def redacted(given: bytes, *options: str) -> subprocess.CompletedProcess[bytes]:
     [
         (b"", b""),
         (b"nothing to hide\r\n\x1b[31mred\x1b[0m no end", None),
-        (b"\xff\xfe key " + KEY.encode() + b"\r\n\xc3", "\ufffd\ufffd key [REDACTED_SECRET]\r\n\ufffd".encode()),
-        ("\ufeffschlüssel: ".encode() + KEY.encode(), "\ufeffschlüssel: [REDACTED_SECRET]".encode()),
+        (
+            b"\xff\xfe key " + KEY.encode() + b"\r\n\xc3",
+            f"\ufffd\ufffd key {MARKER}\r\n\ufffd".encode(),
+        ),
+        (f"\ufeffschlüssel: {KEY}".encode(), f"\ufeffschlüssel: {MARKER}".encode()),
     ],
     ids=["nothing", "no secret", "no utf-8", "a byte order mark"],
-)  # fmt: skip
+)
 def test_a_program_gets_its_input_without_the_secrets_and_nothing_else(given, told):
     done = redacted(given)
 
@@ -49,7 +53,7 @@ def test_a_large_input_is_filtered_to_its_end():
     done = redacted(given.encode())
 
     assert done.returncode == 0
-    assert done.stdout.decode() == given.replace(KEY, "[REDACTED_SECRET]")
+    assert done.stdout.decode() == given.replace(KEY, MARKER)
 
 
 def test_as_json_it_says_how_many_were_hidden():
@@ -57,7 +61,7 @@ def test_as_json_it_says_how_many_were_hidden():
 
     told = json.loads(done.stdout)
     assert told == {
-        "text": "a [REDACTED_SECRET] b [REDACTED_SECRET] \x1b[0m",
+        "text": f"a {MARKER} b {MARKER} \x1b[0m",
         "secrets_hidden": 2,
     }
     assert b"\x1b" not in done.stdout
