@@ -1,13 +1,19 @@
 """The artifacts of a memory root: what makes a set of files fit to be published.
 
-Codex checks little: the summary's first line is exactly `v1`, and MEMORY.md is there. That check is
-for every writer. Our own writers promise more, because forgetting and attribution stand on it: the
-four headings, one number for one task, a source behind every task and a task behind every bullet.
+Codex checks little. Of a v1 root: the summary's first line is exactly `v1`, and MEMORY.md is there.
+Of a v2 root: the same first line, the four headings in any order and among others, and less than
+10,000 bytes; it has no MEMORY.md. That check is for every writer. Our own writers promise more,
+because forgetting and attribution stand on it: the four headings once and in order, and a source
+behind every statement.
 
-A bullet ends with its tasks. Up to three stand one by one, `[Task 2][Task 7]`; more are one mark
-with runs, `[Tasks 1-40, 42]`, because eighty marks in a row bury the statement and a mark that
-left some out would lose the sources that forgetting asks for. MEMORY.md names every task. A line of
-the summary restates one of MEMORY.md's, so it may name the newest few.
+In v1 that is one number for one task, a source behind every task and a task behind every bullet. A
+bullet ends with its tasks. Up to three stand one by one, `[Task 2][Task 7]`; more are one mark with
+runs, `[Tasks 1-40, 42]`, because eighty marks in a row bury the statement and a mark that left some
+out would lose the sources that forgetting asks for. MEMORY.md names every task. A line of the
+summary restates one of MEMORY.md's, so it may name the newest few.
+
+In v2 a statement ends with its sessions, `; thread_id=ID, ID`, the newest few of them; what is
+indented under it is theirs, too.
 """
 
 import re
@@ -21,6 +27,8 @@ SUMMARIES = "rollout_summaries"
 SUMMARY_TOKENS_MAX = 2_500
 # A reader estimates a token at four bytes.
 SUMMARY_BYTES_MAX = SUMMARY_TOKENS_MAX * 4
+# Of v2: from here on Codex refuses a summary.
+V2_SUMMARY_BYTES = 10_000
 SUMMARY_HEADINGS = (
     "## User Profile",
     "## User preferences",
@@ -38,28 +46,62 @@ _TASK = re.compile(r"^## Task (\d{1,9}): .*, (?:success|partial|fail|uncertain)$
 _RUN = r"\d{1,4}(?:-\d{1,4})?"
 _MARKS = re.compile(rf"(?<= )(?:(?:\[Task \d{{1,9}}\])+|\[Tasks (?P<runs>{_RUN}(?:, {_RUN})*)\])$")
 _NUMBER = re.compile(r"\d+")
+# Ids of any form, and no white space in one: what a person wrote before it cannot reach into it.
+_POINTED = re.compile(r"; thread_id=([^\s,]+(?:, [^\s,]+)*)$")
 # As many stand one by one.
 SINGLE_MARKS_MAX = 3
 _RUN_NUMBER_MAX = 9_999
 
 
-def problems(files: Mapping[str, str], *, grammar: bool = True) -> list[str]:
-    """What is wrong with the artifacts, path -> text; empty where they may be published.
+def problems(files: Mapping[str, str], *, version: str = "v1", grammar: bool = True) -> list[str]:
+    """What is wrong with a root's artifacts, path -> text; empty where they may be published.
 
     With `grammar=False` only what Codex checks, for artifacts that a model or a person wrote.
     """
     found = []
-    if MEMORY not in files:
+    if version == "v1" and MEMORY not in files:
         found.append(f"{MEMORY} is missing")
     if SUMMARY not in files:
         found.append(f"{SUMMARY} is missing")
     # Exactly this line: a reader that meets another one takes the file for a foreign schema.
     elif files[SUMMARY] != "v1" and not files[SUMMARY].startswith(("v1\n", "v1\r\n")):
         found.append(f"{SUMMARY} must begin with the line v1")
+    elif version == "v2":
+        found += v2_problems(files[SUMMARY])
     if found or not grammar:
         return found
+    if version == "v2":
+        return list(_pointed_problems(files[SUMMARY]))
     tasks, found = _memory_problems(files[MEMORY])
     return found + list(_summary_problems(files[SUMMARY], tasks))
+
+
+def v2_problems(summary: str) -> Iterator[str]:
+    there = {line.strip() for line in summary.split("\n")}
+    for heading in SUMMARY_HEADINGS:
+        if heading not in there:
+            yield f"{SUMMARY} lacks the heading {heading}"
+    if len(summary.encode("utf-8", "replace")) >= V2_SUMMARY_BYTES:
+        yield f"{SUMMARY} must be under {V2_SUMMARY_BYTES:,} bytes"
+
+
+def pointed_threads(line: str) -> list[str]:
+    """The sessions that a statement of v2 names at its end.
+
+    >>> pointed_threads("- use uv; thread_id=a, b"), pointed_threads("- say thread_id=a twice")
+    (['a', 'b'], [])
+    """
+    found = _POINTED.search(line)
+    return found[1].split(", ") if found else []
+
+
+def thread_marks(thread_ids: Iterable[str]) -> str:
+    """What `pointed_threads` reads back.
+
+    >>> thread_marks(["a", "b"])
+    '; thread_id=a, b'
+    """
+    return f"; thread_id={', '.join(thread_ids)}"
 
 
 def cited_tasks(line: str) -> list[int]:
@@ -159,14 +201,17 @@ def _memory_problems(text: str) -> tuple[set[int], list[str]]:
     return tasks, found
 
 
-def _summary_problems(text: str, tasks: set[int]) -> Iterator[str]:
-    lines = text.split("\n")
-    headings = [line for line in lines if line.startswith("## ")]
+def _heading_problems(text: str) -> Iterator[str]:
+    headings = [line for line in text.split("\n") if line.startswith("## ")]
     if tuple(headings) != SUMMARY_HEADINGS:
         yield f"{SUMMARY} must have the four headings once and in order"
+
+
+def _summary_problems(text: str, tasks: set[int]) -> Iterator[str]:
+    yield from _heading_problems(text)
     if len(text.encode("utf-8", "replace")) > SUMMARY_BYTES_MAX:
         yield f"{SUMMARY} is over {SUMMARY_TOKENS_MAX} tokens"
-    for at, line in enumerate(lines, 1):
+    for at, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("- "):
             numbers = cited_tasks(line)
             if not numbers:
@@ -174,3 +219,18 @@ def _summary_problems(text: str, tasks: set[int]) -> Iterator[str]:
             for number in numbers:
                 if number not in tasks:
                     yield f"{SUMMARY}:{at}: there is no task {number}"
+
+
+def _pointed_problems(text: str) -> Iterator[str]:
+    yield from _heading_problems(text)
+    sourced = False
+    for at, line in enumerate(text.split("\n"), 1):
+        if line.startswith("- "):
+            sourced = bool(pointed_threads(line))
+            if not sourced:
+                yield f"{SUMMARY}:{at}: a statement names no session"
+        elif line.lstrip().startswith("- "):
+            if not sourced and not pointed_threads(line):
+                yield f"{SUMMARY}:{at}: a statement names no session, nor does what it stands under"
+        elif line:
+            sourced = False

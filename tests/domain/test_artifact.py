@@ -3,9 +3,16 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
-from threadbook.domain.artifact import cited_tasks, problems, task_marks
+from threadbook.domain.artifact import (
+    SUMMARY_HEADINGS,
+    cited_tasks,
+    pointed_threads,
+    problems,
+    task_marks,
+    thread_marks,
+)
 
 MEMORY = """\
 # Task Group: ferns
@@ -56,16 +63,132 @@ def test_codex_s_own_artifacts_pass_its_own_check():
     assert problems(files) != []
 
 
-@pytest.mark.parametrize("summary", ["v1", "v1\n", "v1\nanything", "v1\r\nanything"])
-def test_the_first_line_v1_and_a_memory_are_enough_for_codex(summary):
-    assert problems({"MEMORY.md": "", "memory_summary.md": summary}, grammar=False) == []
+HEADINGS = "\n\n".join(SUMMARY_HEADINGS)
+TURNED = "\n\n".join(SUMMARY_HEADINGS[::-1])
 
 
-@pytest.mark.parametrize("summary", ["", "v2\n", " v1\n", "v1 \n", "v10\n", "\nv1\n", "\ufeffv1\n"])
-def test_another_first_line_is_a_problem(summary):
-    found = problems({"MEMORY.md": "", "memory_summary.md": summary}, grammar=False)
+def sized(size):
+    """A v2 summary of exactly so many bytes."""
+    begin = f"v1\n\n{HEADINGS}\n"
+    return begin + "x" * (size - len(begin))
 
-    assert found == ["memory_summary.md must begin with the line v1"]
+
+# As the real Codex 0.171.0 took them on 29 Nov 2026: the summary, whether MEMORY.md is there, and
+# whether v1 and v2 accept that.
+VARIANTS = {
+    "all there": (f"v1\n\n{HEADINGS}\n", True, True, True),
+    "no MEMORY.md": (f"v1\n\n{HEADINGS}\n", False, False, True),
+    "no summary": (None, True, False, False),
+    "nothing": (None, False, False, False),
+    "an empty summary": ("", True, False, False),
+    "the first line alone": ("v1", True, True, False),
+    "the first line and its end": ("v1\n", True, True, False),
+    "the first line and anything": ("v1\nanything", True, True, False),
+    "lines that end as on Windows": (f"v1\n\n{HEADINGS}\n".replace("\n", "\r\n"), True, True, True),
+    "a space behind the first line": (f"v1 \n\n{HEADINGS}\n", True, False, False),
+    "a blank line first": (f"\nv1\n\n{HEADINGS}\n", True, False, False),
+    "a byte order mark": (f"\ufeffv1\n\n{HEADINGS}\n", True, False, False),
+    "a capital V": (f"V1\n\n{HEADINGS}\n", True, False, False),
+    "another version": (f"v2\n\n{HEADINGS}\n", True, False, False),
+    "a longer number": (f"v10\n\n{HEADINGS}\n", True, False, False),
+    "the headings turned round": (f"v1\n\n{TURNED}\n", False, False, True),
+    "another heading among them": (f"v1\n\n## Own\n\n{HEADINGS}\n", False, False, True),
+    "a heading missing": (
+        f"v1\n\n{HEADINGS}\n".replace("## General Tips\n", ""),
+        True,
+        True,
+        False,
+    ),
+    "a heading of another level": (f"v1\n\n#{HEADINGS}\n", True, True, False),
+    "one byte under the limit": (sized(9_999), True, True, True),
+    "at the limit": (sized(10_000), True, True, False),
+}
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_version_takes_what_codex_takes(variant, version):
+    summary, memory, *taken = VARIANTS[variant]
+    files = {"MEMORY.md": ""} if memory else {}
+    if summary is not None:
+        files["memory_summary.md"] = summary
+
+    found = problems(files, version=version, grammar=False)
+
+    assert (found == []) == taken[version == "v2"], found
+    assert len(VARIANTS) == 21
+
+
+def test_the_size_counts_bytes():
+    summary = sized(9_990) + "ü" * 5
+
+    assert problems({"memory_summary.md": summary}, version="v2", grammar=False) != []
+
+
+def test_v2_accepts_a_summary_alone_and_checks_its_format_and_size():
+    files = {"memory_summary.md": sized(9_999)}
+
+    assert problems(files, version="v2", grammar=False) == []
+    assert problems(files, version="v1", grammar=False) == ["MEMORY.md is missing"]
+    header = {"memory_summary.md": "v2" + sized(9_999)[2:]}
+    assert problems(header, version="v2", grammar=False) == [
+        "memory_summary.md must begin with the line v1"
+    ]
+    oversize = {"memory_summary.md": sized(10_000)}
+    assert problems(oversize, version="v2", grammar=False) == [
+        "memory_summary.md must be under 10,000 bytes"
+    ]
+
+
+POINTED = """\
+v1
+
+## User Profile
+
+## User preferences
+- in ferns the user wrote "use uv" (2026-11-20); thread_id=a, b
+
+## General Tips
+
+## What's in Memory
+### ferns
+#### 2026-11-20
+- rollout_summaries/a.md — mend it; thread_id=a
+  - failures: `x` failed
+"""
+
+
+def test_our_own_v2_summary_has_no_problem():
+    assert problems({"memory_summary.md": POINTED}, version="v2") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("; thread_id=a, b", "", "6: a statement names no session"),
+        ("mend it; thread_id=a\n", "mend it\n", "14: a statement names no session, nor"),
+        ("- rollout_summaries/a.md — mend it; thread_id=a\n", "", "names no session, nor"),
+        ("## General Tips\n", "## General Tips\n\n## General Tips\n", "once and in order"),
+    ],
+)
+def test_each_broken_promise_of_our_v2_summary_is_named(old, new, problem):
+    assert old in POINTED
+
+    found = problems({"memory_summary.md": POINTED.replace(old, new)}, version="v2")
+
+    assert [each for each in found if problem in each], found
+
+
+ids = st.from_regex(r"\A[^\s,]{1,12}\Z")
+
+
+@example("say; thread_id=live,", ["gone"])
+@example("say; thread_id=live, ", ["gone"])
+@given(st.text(), st.lists(ids, min_size=1, max_size=4))
+def test_the_sessions_of_a_statement_are_read_back_whatever_it_says(text, ids):
+    line = "- " + text.replace("\n", " ") + thread_marks(ids)
+
+    assert pointed_threads(line) == ids
 
 
 @pytest.mark.parametrize("name", sorted(GOOD))
