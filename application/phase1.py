@@ -25,6 +25,7 @@ from ..domain.session import AnyItem, Header
 from ..projections import jobs, threads
 from . import state
 from .ingest import Sighting
+from .kept import kept
 from .ports import Extracted, Failure, NoLongerASession, Progress, View, Writing
 from .reports import Stage1Report
 from .requests import request, root_of
@@ -233,8 +234,8 @@ def record(
     stream = extraction_stream(version, thread_id)
     thread = state.thread(tx, thread_id)
     scope = root_of(thread.scope, around.policy)
-    # White space alone is no output; v1 needs both texts.
-    if found is None or not (found.raw_memory.strip() and found.rollout_summary.strip()):
+    output = None if found is None else kept(found, version)
+    if found is None or output is None:
         tokens = found.tokens if found else NO_TOKENS
         nothing = extraction.succeed_without_output(
             job, ownership_token=token, extractor=around.extractor.name, tokens=tokens, now=now
@@ -257,8 +258,8 @@ def record(
     done = extraction.succeed(
         job,
         ownership_token=token,
-        raw_memory_ref=tx.put(owner, found.raw_memory),
-        rollout_summary_ref=tx.put(owner, found.rollout_summary),
+        raw_memory_ref=tx.put(owner, output.raw_memory),
+        rollout_summary_ref=tx.put(owner, output.rollout_summary),
         rollout_slug_ref=tx.put(owner, slug) if slug else None,
         evidence_ref=tx.put(owner, found.evidence) if found.evidence else None,
         memory_mode=thread.mode,

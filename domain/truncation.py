@@ -26,18 +26,37 @@ def cut_middle(text: str, *, tokens: int) -> str:
     >>> cut_middle("abcdefgh", tokens=1), cut_middle("abcd", tokens=1)
     ('ab…1 tokens truncated…gh', 'abcd')
     """
-    content = text.encode("utf-8", "surrogatepass")
     budget = tokens * BYTES_A_TOKEN
-    if len(content) <= budget:
+    missing = -(-(size(text) - budget) // BYTES_A_TOKEN)
+    if missing <= 0:
         return text
-    left = budget // 2
-    start = character_at(content, left)
-    end = character_at(content, len(content) - (budget - left), up=True)
-    missing = -(-(len(content) - budget) // BYTES_A_TOKEN)
-    head, tail = (
-        part.decode("utf-8", "surrogatepass") for part in (content[:start], content[end:])
-    )
+    head, _, tail = parts(text, bytes_max=budget)
     return f"{head}…{missing} tokens truncated…{tail}"
+
+
+def cut_middle_bytes(text: str, *, bytes_max: int) -> str:
+    """The same with a budget in bytes; what is missing is counted in characters.
+
+    >>> cut_middle_bytes("abcdefgh", bytes_max=4), cut_middle_bytes("abcd", bytes_max=4)
+    ('ab…4 chars truncated…gh', 'abcd')
+    """
+    if size(text) <= bytes_max:
+        return text
+    head, middle, tail = parts(text, bytes_max=bytes_max)
+    return f"{head}…{len(middle)} chars truncated…{tail}"
+
+
+def parts(text: str, *, bytes_max: int) -> tuple[str, str, str]:
+    """Head, middle and tail, of which the middle has to go."""
+    content = text.encode("utf-8", "surrogatepass")
+    left = bytes_max // 2
+    start = character_at(content, left)
+    end = character_at(content, len(content) - (bytes_max - left), up=True)
+    head, middle, tail = (
+        part.decode("utf-8", "surrogatepass")
+        for part in (content[:start], content[start:end], content[end:])
+    )
+    return head, middle, tail
 
 
 def character_at(content: bytes, offset: int, *, up: bool = False) -> int:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadbook.domain.truncation import cut_middle, tokens_of
+from threadbook.domain.truncation import cut_middle, cut_middle_bytes, size, tokens_of
 
 
 @pytest.mark.parametrize("size", [0, 1, 39_999, 40_000])
@@ -40,3 +40,22 @@ def test_the_beginning_and_the_end_stay_whole_characters_within_the_budget(text,
     assert text.endswith(rest)
     assert len((head + rest).encode()) <= max(tokens * 4, 0) or not mark
     assert (mark == "") == (tokens_of(text) <= tokens)
+
+
+def test_a_budget_in_bytes_counts_the_missing_characters():
+    assert cut_middle_bytes("é" * 5, bytes_max=4) == "é…3 chars truncated…é"
+    assert cut_middle_bytes("x" + "é" * 5, bytes_max=5) == "x…4 chars truncated…é"
+
+
+@given(st.text(alphabet="aé€😀\n", max_size=80), st.integers(0, 40))
+def test_whatever_is_cut_in_bytes_is_counted(text, bytes_max):
+    cut = cut_middle_bytes(text, bytes_max=bytes_max)
+
+    if size(text) <= bytes_max:
+        assert cut == text
+    else:
+        head, mark, tail = cut.split("…")
+        assert text.startswith(head)
+        assert text.endswith(tail)
+        assert size(head + tail) <= bytes_max
+        assert mark == f"{len(text) - len(head) - len(tail)} chars truncated"
