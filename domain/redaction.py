@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from .redaction_labels import LABELS
 from .redaction_places import PLACES
 from .redaction_rules import Rule
-from .redaction_tokens import PRIVATE_KEY, TOKENS
+from .redaction_tokens import OTHER_KEYS, PRIVATE_KEY, TOKENS
 from .redaction_values import HIDDEN, is_secret, is_strong, read, whole
 from .session import (
     Agent,
@@ -36,7 +36,7 @@ from .session import (
 )
 
 MARKER = "[REDACTED_SECRET]"
-RULES: tuple[Rule, ...] = (*TOKENS, PRIVATE_KEY, *LABELS, *PLACES)
+RULES: tuple[Rule, ...] = (*TOKENS, PRIVATE_KEY, *OTHER_KEYS, *LABELS, *PLACES)
 WINDOW = 64 * 1024
 LONGEST_ANCHOR = max(len(anchor) for rule in RULES for anchor in rule.anchors)
 LOOK_BACK = 160

@@ -23,7 +23,7 @@ TOKEN_WORDS = (
     "account_key", "accountkey", "encryption_key", "encryptionkey", "signing_key", "signingkey",
     "master_key", "masterkey", "auth_key", "authkey", "client-key-data", "subscription-key",
     "subscription_key", "storage_key", "shared_key", "sharedkey", "deploy_key", "access code",
-    "credential", "requirepass", "令牌", "密钥", "秘钥", "トークン", "токен", "geheimnis",
+    "credential", "requirepass", "routing_key", "integration_key", "令牌", "密钥", "秘钥", "トークン", "токен", "geheimnis",
 )  # fmt: skip
 NO_SECRETS = r"(?<!next)(?<!next[_-])(?<!page)(?<!page[_-])(?<!pad_)(?<!eos_)(?<!bos_)(?<!unk_)(?<!sync)(?<!public_)"
 
@@ -37,15 +37,15 @@ CLOSE = r"""(?![A-Za-z0-9_-])(?:\\{0,3}["'`\])]|\*\*|[?!](?==?:)|\x1b){0,4}"""
 SEPARATOR = r"(?:[ \t\xa0]{0,16}(?:=>|->|:=|!=|={1,3}|:|\uff1a|\uff1d)(?:\*\*)?[ \t\xa0\u3000]{0,16}|[ \t]{1,32}\|[ \t]{1,16})"
 TOKEN = f"(?i:{NO_SECRETS}{words(TOKEN_WORDS)}{SUFFIX})"
 PASS = f"(?i:{words(PASS_WORDS)}{SUFFIX})"
-VERB = r"(?:is(?:\ now|\ set\ to)?|was|ist|lautet|war|est|es|è|é|jest|to|auf)"
-TALK = rf"(?:(?:[ \t]{{1,4}}[\w'\u2019./@-]{{1,24}}){{0,5}}?[ \t]{{1,4}}{VERB}[ \t]{{0,2}}:?[ \t]{{1,4}}|[ \t]{{1,4}}[-\u2013\u2014][ \t]{{1,4}}|[ \t]?(?:是|为|為|は)[ \t]?[:\uff1a]?[ \t]?)"
-TYPE = r"[ \t]{0,8}:[ \t]{0,8}[A-Za-z_][\w.\[\]|<> ]{0,40}?[ \t]{0,8}=[ \t]{0,8}(?=[fbru]?[\"'`])"
+VERB = r"(?:is(?:\ now|\ set\ to)?|was|ist|lautet|war|est|es|è|é|jest|to|auf|er|är|on|هي|هو|है|это|είναι)"
+TALK = rf"(?:(?:[ \t]{{1,4}}[\w'\u2019./@-]{{1,24}}){{0,5}}?[ \t]{{1,4}}{VERB}[ \t]{{0,2}}:?[ \t]{{1,4}}|[ \t]{{1,4}}[-\u2013\u2014][ \t]{{1,4}}|[ \t]?(?:是|为|為|は|는|은)[ \t]?[:\uff1a]?[ \t]?)"
+TYPE = r"[ \t]{0,8}:[ \t]{0,8}&?[A-Za-z_][\w.\[\]|<> ]{0,40}?[ \t]{0,8}=[ \t]{0,8}(?=[fbru]?[\"'`])"
 NAMED = r"""(?:["'][ \t]{0,20},?|[ \t]{0,20})\s{1,40}(?:[\w-]{1,20}=["'][^"'\n\0]{0,60}["'][ \t]{1,8}){0,3}["']?(?:value|content|default)["']?[ \t]{0,8}[:=][ \t]{0,8}"""
 PAIR = r"""["'][ \t]{0,8},[ \t]{0,8}(?=["'])"""
 NEXT_LINE = r"""[ \t]{0,8}\r?\n[ \t]{0,40}(?P<s>[^\s:#"'`\\\0\x1b-][^\s"'`\\\0\x1b]{7,127})[ \t]{0,40}(?=\r?\n|$)"""
 TAG = r"[\w.-]{0,20}(?:[ \t][^<>\n\0]{0,100})?>[ \t]{0,8}(?P<s>[^<>\"\n\0]{4,512})</"
 ASSIGNING = re.compile(
-    r"(?:^|[\s;&])(?:ENV|ARG|setx|set[ \t]+-\w{1,4}|export|config(?:ure)?[ \t]+set)[ \t]+\w*$"
+    r"(?:^|[\s;&])(?:ENV|ARG|#define|setx|set[ \t]+-\w{1,4}|export|config(?:ure)?[ \t]+set)[ \t]+\w*$"
 )
 FLAG = re.compile(r"(?<![\w-])--?(?:[A-Za-z]+[-.])*[A-Za-z]*$")
 

@@ -200,7 +200,7 @@ PLACES: tuple[Rule, ...] = (
         "literal on standard input",
         ("echo ", "printf "),
         re.compile(
-            r"""(?:echo|printf)[ \t]+(?:-[neE]{1,3}[ \t]+)?(?:["']?%s(?:\\n)?["']?[ \t]+)?(?:\\{0,3}["'])?(?P<s>[^\s"'`|\0][^"'`|\n\0]{2,200}?(?<![\s\\]))(?:\\{0,3}["'])?[ \t]*\|[^\n|\0]{0,160}?(?:password-stdin|--with-token|token-stdin|--stdin|sudo[ \t]+(?:-\w+[ \t]+){0,3}-S|chpasswd|passphrase-fd|cryptsetup|smbpasswd)"""
+            r"""(?:echo|printf)[ \t]+(?:-[neE]{1,3}[ \t]+)?(?:["']?%s(?:\\n)?["']?[ \t]+)?(?:\\{0,3}["'])?(?P<s>[^\s"'`|\0][^"'`|\n\0]{2,200}?(?<![\s\\]))(?:\\{0,3}["'])?[ \t]*\|[^\n|\0]{0,160}?(?:password-stdin|--with-token|token-stdin|--stdin|sudo[ \t]+(?:-\w+[ \t]+){0,3}-S|chpasswd|passphrase-fd|cryptsetup|smbpasswd|secret[ \t]+(?:put|set))"""
         ),
         "echo '<<{an12}>>' | docker login --password-stdin",
         'echo "$PASS" | docker login --password-stdin',
@@ -255,6 +255,87 @@ PLACES: tuple[Rule, ...] = (
         ),
         "http -a dana:<<{an12}>> GET a.test",
         "http -a $USER:$PASS GET a.test",
+        "sure",
+    ),
+    Rule(
+        "pgpass",
+        (":5432:", ":5433:", ":6432:", ":*:*:"),
+        re.compile(
+            r"""(?::(?:5432|5433|6432):[^\s:"'\0]{1,63}|:\*:\*):[^\s:"'\0]{1,63}:(?P<s>[^\s:"'\\\0]{4,256})(?=[\s"'\\]|$)"""
+        ),
+        "db.test:5432:ferns:dana:<<{an18}>>",
+        "docker run -p 127.0.0.1:5432:5432/tcp db",
+        "sure",
+    ),
+    Rule(
+        "telegram address",
+        ("api.telegram.org/",),
+        re.compile(r"(?i:api\.telegram\.org/(?:file/)?bot)(?P<s>[0-9]{6,12}:[A-Za-z0-9_-]{30,})"),
+        "https://api.telegram.org/bot<<{di10}:{us35}>>/getMe",
+        "https://api.telegram.org/bot12:short/getMe",
+    ),
+    Rule(
+        "sqlcmd -P",
+        ("sqlcmd", "isql", "bcp "),
+        re.compile(
+            r"""(?:sqlcmd|isql|bcp)\b[^\n|\0]{0,160}?[ \t]-P[ \t]?(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0-][^\s"'\\\0]{3,255})"""
+        ),
+        "sqlcmd -S db -U sa -P '<<{an12}>>' -Q x",
+        "sqlcmd -S db -U sa -P $PASS",
+        "sure",
+    ),
+    Rule(
+        "password of a program",
+        ("plink", "pscp", "psftp", "putty", "keytool", "jarsigner", "openssl enc"),
+        re.compile(
+            r"""(?:(?:plink|pscp|psftp|putty)\b[^\n|\0]{0,160}?[ \t]-pw"""
+            r"""|(?:keytool|jarsigner)\b[^\n|\0]{0,240}?[ \t]-(?:store|key|src|dest)(?:store)?pass"""
+            r"""|openssl\ enc\b[^\n|\0]{0,160}?[ \t]-k)[ \t]{1,4}(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0-][^\s"'\\\0]{3,255})"""
+        ),
+        "plink -pw <<{an12}>> dana@host",
+        "keytool -list -keystore moss.jks -storepass:env PASS",
+        "sure",
+    ),
+    Rule(
+        "login of a cloud",
+        ("az login", "vault login ", "cargo login ", "lftp "),
+        re.compile(
+            r"""(?:az\ login\b[^\n|\0]{0,240}?[ \t](?:-p|--password)[ \t=]{1,4}|vault\ login[ \t]+"""
+            r"""|cargo\ login[ \t]+|lftp\b[^\n|\0]{0,120}?[ \t]-u[ \t]+[^\s,\0]{1,64},)"""
+            r"""(?:\\{0,3}["'])?(?P<s>(?!-)[^\s"'\\\0]{6,4096})"""
+        ),
+        "az login --service-principal -u app -p <<{an34}>> --tenant x",
+        "vault login -method=oidc",
+        "pass",
+    ),
+    Rule(
+        "secret that is set by a command",
+        ("user-secrets set ",),
+        re.compile(
+            r"""user-secrets\ set[ \t]+["']?[\w:.-]{1,120}["']?[ \t]+["']?(?P<s>[^\s"'\\\0]{4,4096})"""
+        ),
+        'dotnet user-secrets set "Db:Key" "<<{an20}!9>>"',
+        "dotnet user-secrets set --help",
+        "sure",
+    ),
+    Rule(
+        "secure parameter",
+        ("put-parameter",),
+        re.compile(
+            r"""put-parameter\b(?=[^\n\0]{0,400}SecureString)[^\n\0]{0,400}?[ \t]--value[ \t=]+(?:\\{0,3}["'])?(?P<s>[^\s"'\\\0]{4,4096})"""
+        ),
+        "aws ssm put-parameter --name /db --value '<<{an12}>>' --type SecureString",
+        "aws ssm put-parameter --name /db --value 'eu-west-1' --type String",
+        "sure",
+    ),
+    Rule(
+        "oracle login",
+        ("sqlplus ", "oracle:thin:"),
+        re.compile(
+            r"""(?:sqlplus[ \t]+(?:-\w+[ \t]+){0,3}|oracle:thin:)["']?\w{1,40}/(?P<s>[^\s/"'@\\\0]{4,64})@"""
+        ),
+        "sqlplus -s scott/<<{an12}>>@db",
+        "sqlplus /nolog @setup.sql",
         "sure",
     ),
 )

@@ -198,8 +198,9 @@ TOKENS = (
     ),
     token(
         "named prefixes",
-        "lin_api_ ntn_ figd_ sbp_ nfp_ dckr_pat_ dckr_oat_ sntrys_ sntryu_ glsa_ rubygems_ pul- hrku- lsv2_pt_",
-        r"(?:lin_api|ntn|figd|sbp|nfp|dckr_[po]at|sntry[su]|glsa|rubygems|lsv2_pt)_[A-Za-z0-9_+/=-]{24,}|pul-[0-9a-f]{40}|HRKU-[A-Za-z0-9_-]{30,}",
+        "lin_api_ ntn_ figd_ sbp_ nfp_ dckr_pat_ dckr_oat_ sntrys_ sntryu_ glsa_ rubygems_ pul- hrku- lsv2_pt_"
+        " sb_secret_ ccipat_ bkua_ sgp_ rnd_ fm2_ pscale_tkn_ pscale_pw_ nrak-",
+        r"(?:lin_api|ntn|figd|sbp|nfp|dckr_[po]at|sntry[su]|glsa|rubygems|lsv2_pt|sb_secret|CCIPAT|bkua|sgp|rnd|fm2|pscale_(?:tkn|pw))_(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_+/=-]{24,}|NRAK-[A-Z0-9]{27}|pul-[0-9a-f]{40}|HRKU-[A-Za-z0-9_-]{30,}",
         "<<lin_api_{an40}>>",
         "figd_name",
         apart=True,
@@ -218,6 +219,30 @@ TOKENS = (
         r"dp\.(?:pt|st|ct|sa)\.[A-Za-z0-9._-]{32,}",
         "<<dp.pt.{an43}>>",
         "dp.pt.x",
+    ),
+    token(
+        "vault, older",
+        "s.",
+        r"s\.(?=[A-Za-z]{0,23}[0-9])(?=[A-Za-z0-9]{0,23}[A-Z])[A-Za-z0-9]{24}(?![\w.(-])",
+        "vault login <<s.{an10}A1{an12}>>",
+        "s.encodeUtf8WithoutSurrogates(x)",
+        apart=True,
+    ),
+    token(
+        "notion, older",
+        "secret_",
+        r"secret_(?=[A-Za-z]{0,42}[0-9])[A-Za-z0-9]{43}(?![\w-])",
+        "NOTION <<secret_{an43}>>",
+        "secret_santa_of_the_year",
+        apart=True,
+    ),
+    token(
+        "airtable",
+        "pat",
+        r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}",
+        "<<pat{an14}.{he64}>>",
+        "pattern.of_a_path",
+        apart=True,
     ),
     token("vault", "hvs. hvb. hvr.", r"hv[sbr]\.[A-Za-z0-9_-]{24,}", "<<hvs.{us90}>>", "hvs.name"),
     token(
@@ -295,4 +320,49 @@ PRIVATE_KEY = Rule(
     ),
     "a\n<<-----BEGIN RSA PRIVATE KEY-----\n{an64}\n{an64}\n-----END RSA PRIVATE KEY----->>\nb",
     'grep "-----BEGIN RSA PRIVATE KEY-----" -r .',
+)
+
+# Keys that are no PEM: what other programs write between their own lines.
+OTHER_KEYS = (
+    Rule(
+        "ssh2 private key",
+        ("---- begin ssh2 encrypted private",),
+        re.compile(
+            r"""(?P<s>----\ BEGIN\ SSH2\ ENCRYPTED\ PRIVATE\ KEY\ ----[^"\0-]{16,8192}
+            (?:----\ END\ SSH2\ ENCRYPTED\ PRIVATE\ KEY\ ----)?)""",
+            re.X,
+        ),
+        "a\n<<---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{an64}\n---- END SSH2 ENCRYPTED PRIVATE KEY ---->>\nb",
+        'grep "---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----" -r .',
+    ),
+    Rule(
+        "putty private key",
+        ("private-lines:",),
+        re.compile(
+            r"Private-Lines:[ ]?[0-9]{1,4}(?:\s|\\[nr]){1,4}"
+            r"(?P<s>[A-Za-z0-9+/=]{16,76}(?:(?:\s|\\[nr]){1,4}[A-Za-z0-9+/=]{16,76}){0,200})"
+        ),
+        "Private-Lines: 2\n<<{an64}\n{an64}>>\nPrivate-MAC: x",
+        "Private-Lines: 2 of them",
+    ),
+    Rule(
+        "jwk private part",
+        ('"d"',),
+        re.compile(r"""\\{0,3}"d\\{0,3}"[ \t]?:[ \t]?\\{0,3}"(?P<s>[A-Za-z0-9_-]{40,})"""),
+        '{"kty": "OKP", "d": "<<{us43}>>", "x": "a"}',
+        '{"kty": "OKP", "d": "name"}',
+        "token",
+        back=(0, 1, 2, 3),
+    ),
+    Rule(
+        "seed phrase",
+        ("mnemonic", "seed phrase", "recovery phrase"),
+        re.compile(
+            r"""(?i:mnemonic|(?:seed|recovery)\ phrase)(?:\ (?:is|was))?["']?[ \t]?[:=]?[ \t]?["'`]?
+            (?P<s>(?:[a-z]{3,8}\ ){11,23}[a-z]{3,8})(?![\w,.;]\ )""",
+            re.X,
+        ),
+        'mnemonic: "<<{lw5} {lw6} {lw4} {lw5} {lw6} {lw4} {lw5} {lw6} {lw4} {lw5} {lw6} {lw4}>>"',
+        "a mnemonic for the order of the planets",
+    ),
 )

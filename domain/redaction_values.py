@@ -5,6 +5,7 @@ code, a reference, a placeholder or prose. These rules decide from the value alo
 time, and lean towards keeping: a hidden identifier costs a lesson.
 """
 
+# ruff: noqa: RUF001 - the quotes of other languages are meant.
 import re
 from typing import Literal
 
@@ -30,6 +31,15 @@ BARE = re.compile(
     re.X,
 )
 FIRST_CHARACTERS = 256
+# Quotes that have two different ends: a writer's, a long string's, a block of YAML.
+PAIRED = re.compile(
+    r"""[«„“‘‹「『][\ \xa0\u202f]?(?P<typed>[^«„“‘‹»”’›「」『』\n\0\x1b]{1,512}?)
+        [\ \xa0\u202f]?[»”“’‘›」』]
+      | '{3}(?P<three>[^'\\\0\x1b]{1,4096})'{3} | "{3}(?P<doubled>[^"\\\0\x1b]{1,4096})"{3}
+      | \[\[(?P<long>[^\[\]\n\0\x1b]{1,4096})\]\]
+      | [|>][+-]?[ \t]{0,4}\r?\n[ \t]{1,40}(?P<block>[^\s:\0\x1b]{4,4096})[ \t]{0,4}(?=\r?\n|$)""",
+    re.X,
+)
 QUOTE = re.compile(r"""[fbruFBRU@L]{0,2}(?P<quote>\\{0,3}["'`])""")
 INSIDE = {
     quote: re.compile(
@@ -88,6 +98,9 @@ SENTENCE = re.compile(
 def read(view: str, start: int) -> tuple[int, int, bool] | None:
     """Where the value that starts here lies, and whether it is quoted. Long bare values are read
     in part: `whole` reads on once the value is known to be a secret."""
+    if paired := PAIRED.match(view, start):
+        inside = paired.lastgroup or ""
+        return (*paired.span(inside), inside != "block")
     if opening := QUOTE.match(view, start):
         inside = INSIDE[opening["quote"]].match(view, opening.end())
         return (*inside.span(), True) if inside else None

@@ -32,6 +32,9 @@ NASTY = (
     *("Cookie: a=b", "Cookie: ", "Bearer ", "basic ", "authorization: ", "://a:", "://a:b@", "key=", "/?sig="),
     *("curl -u ", "curl curl ", "echo a | ", "mysql -uroot ", "sshpass -p", "htpasswd -b a b ", "<<< "),
     *("identified by ", "WIFI:S:a;", "mongo -u x ", "x://a:b@password is A9!b.", "Das Passwort lautet A9!b."),
+    *("password: \u00ab ", 'password="""', "password=[[", "password: |\n  a", "mnemonic abandon ", "abandon "),
+    *("sqlcmd -S ", "plink -p ", "put-parameter --value ", "Private-Lines: 1\n", "Private-Lines: 1\nAAAAAAAAAAAAAAAA\n"),
+    *("---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n", ":5432:a", ":*:*:a", '"d":"', "s.A1", "az login -u "),
 )  # fmt: skip
 
 

@@ -27,11 +27,13 @@ from threadbook.domain.session import (
     TurnAborted,
 )
 
-from tests.fixtures.secrets import further_shapes, open_shapes
+from tests.fixtures.secrets import further_shapes, open_shapes, third_shapes
 
 OPEN = open_shapes.cases()
-FURTHER = further_shapes.SECRETS
-LOOKALIKES = further_shapes.LOOKALIKES
+# The third set was written blind, when the rules had been fixed for the others: 37 of its 40 were
+# gone at first, none of its 40 look-alikes changed. The rules were widened by kind then.
+FURTHER = [*further_shapes.SECRETS, *third_shapes.SECRETS]
+LOOKALIKES = [*further_shapes.LOOKALIKES, *third_shapes.LOOKALIKES]
 KEY = "sk-proj-" + further_shapes.some("item", 40)
 
 
@@ -67,8 +69,8 @@ def test_a_lookalike_does_not_change(case):
 
 
 def test_the_further_set_is_as_large_as_it_says():
-    assert len(FURTHER) >= 60
-    assert len(LOOKALIKES) >= 60
+    assert len(further_shapes.SECRETS) >= 60
+    assert len(further_shapes.LOOKALIKES) >= 60
 
 
 @pytest.mark.parametrize("case", FURTHER, ids=lambda case: case.name)
@@ -92,6 +94,26 @@ def test_arguments_that_hold_a_secret_are_still_the_same_json(case):
     assert record.keys() == {"command", "timeout"}
     assert len(record["command"]) == 3
     assert record["timeout"] == 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password = [[{}]]",
+        "contraseña: «{}»",
+        "パスワードは「{}」です",
+        "Das Passwort ist „{}“, nur für heute",
+        'secret = """{}"""',
+        "password: |-\n  {}\nuser: x",
+        "비밀번호는 {} 입니다",
+        "echo {} | wrangler secret put API_KEY",
+        '#define API_KEY "{}"',
+    ],
+)
+def test_a_secret_goes_whatever_quotes_it_stands_in(text):
+    value = further_shapes.word("quotes")
+
+    assert redact(text.format(value)) == text.format(MARKER)
 
 
 @pytest.mark.parametrize("key", ["password", "client_secret", "apiKey", "DB_PASSWORD"])
