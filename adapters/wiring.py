@@ -6,14 +6,14 @@ Nothing heavy is imported here before it is used: `status` opens a store, and no
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from ..application.ports import Extracted, PhaseTwoOutput
+from ..application.ports import Extracted, Proposal, Task
 from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Tree, Workspace
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings, restriction
@@ -261,13 +261,12 @@ class LateExtractor:
 
 class LateConsolidator:
     name = "offline"
+    kind: Literal["offline"] = "offline"
 
-    def consolidate(
-        self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]
-    ) -> dict[str, str]:
+    def propose(self, task: Task) -> Proposal:
         from .offline import OfflineConsolidator
 
-        return OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
+        return OfflineConsolidator().propose(task)
 
 
 def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:

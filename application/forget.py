@@ -31,7 +31,7 @@ from ..projections.artifacts import FORGET
 from . import state
 from .imported import Imported, made_from
 from .notes import withdraw
-from .phase2 import publication
+from .phase2 import publication, rebuilt
 from .ports import Failure, View, Writing
 from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
@@ -264,9 +264,7 @@ def publish_without(
     # Not whether its texts can be read: on a server that was restored they no longer can, and the
     # folder has them all the same.
     if tx.rows(artifacts, (root.memory_version, root.scope, "file")):
-        files = around.consolidator.consolidate(
-            scope=root.scope, outputs=texts(tx, live(tx, root)), published={}
-        )
+        files = rebuilt(around, root, texts(tx, live(tx, root)))
         gone = (before.keys() | rendered(tx, root)) - files.keys()
         without = publication(around, tx, root, files, run_id=None, now=now, consolidator=FORGET)
         if gone:

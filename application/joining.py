@@ -8,7 +8,7 @@ of the memory supports no line. The notes of all are beside them.
 from collections.abc import Iterable, Sequence
 
 from ..projections.folder import inputs
-from .ports import Consolidator, PhaseTwoOutput, View
+from .ports import Consolidator, PhaseTwoOutput, Task, View
 from .roots import Root, live, notes_of, texts, told_apart
 from .surroundings import GLOBAL
 
@@ -16,8 +16,9 @@ from .surroundings import GLOBAL
 def joined(view: View, roots: Sequence[Root], *, consolidator: Consolidator) -> dict[str, str]:
     """Path -> text of the folder."""
     outputs = union(view, roots)
-    artifacts = consolidator.consolidate(scope=GLOBAL, outputs=outputs, published={})
-    return notes(view, roots) | inputs(outputs) | artifacts
+    task = Task(memory_version=roots[0].memory_version, scope=GLOBAL, outputs=outputs)
+    artifacts = consolidator.propose(task).files
+    return notes(view, roots) | inputs(outputs) | dict(artifacts)
 
 
 def union(view: View, roots: Iterable[Root]) -> list[PhaseTwoOutput]:

@@ -13,12 +13,10 @@ from msgspec import Struct
 from ..domain import consolidation, selection
 from ..domain.artifact import problems
 from ..domain.events import (
-    NO_TOKENS,
     ArtifactsPublished,
     Input,
     Phase2InputsSelected,
     Phase2LeaseClaimed,
-    Tokens,
     consolidation_stream,
 )
 from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
@@ -27,7 +25,7 @@ from ..projections import jobs, stage1_outputs
 from . import state
 from .folder import is_behind, is_current
 from .notes import adopt
-from .ports import Failure, PhaseTwoOutput, View, Writing
+from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, View, Writing
 from .render import Rendered, render
 from .reports import RootReport
 from .roots import (
@@ -49,15 +47,6 @@ POLL_S = 0.05
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
 # Nothing was published, and what the root is made from may have changed: look again.
 CLAIMED_AGAIN = ("inputs_changed", "lease_lost")
-
-
-class ConsolidationFailed(Exception):
-    """A consolidator's run that came to nothing. `reason` is one of Codex's labels."""
-
-    def __init__(self, reason: str, *, tokens: Tokens = NO_TOKENS) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.tokens = tokens
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
@@ -216,7 +205,7 @@ def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) 
 
 def claim(around: Surroundings, tx: Writing, root: Root) -> Claimed:
     now, policy = around.now(), around.policy
-    offline = around.consolidator.name == "offline"
+    offline = around.consolidator.kind == "offline"
     lease = consolidation.claim(
         state.consolidation(tx, root.memory_version, root.scope),
         worker_id=around.worker_id,
@@ -271,12 +260,26 @@ def consolidate(
 
 
 def proposed(around: Surroundings, root: Root, claimed: Claimed) -> dict[str, str]:
-    files = around.consolidator.consolidate(
-        scope=root.scope, outputs=claimed.outputs, published=claimed.published
+    task = Task(
+        memory_version=root.memory_version,
+        scope=root.scope,
+        outputs=claimed.outputs,
+        published=claimed.published,
     )
+    files = dict(around.consolidator.propose(task).files)
     if problems(files):
         raise ConsolidationFailed("failed_invalid_artifacts")
     return files
+
+
+def rebuilt(
+    around: Surroundings, root: Root, outputs: Sequence[PhaseTwoOutput]
+) -> Mapping[str, str]:
+    """The artifacts as they are written without a model, whoever wrote them last: at once, and out
+    of nothing but these outputs."""
+    writer = around.offline or around.consolidator
+    task = Task(memory_version=root.memory_version, scope=root.scope, outputs=outputs)
+    return writer.propose(task).files
 
 
 def publish(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -177,11 +177,75 @@ class PhaseTwoOutput(Struct, frozen=True, kw_only=True):
     rollout_slug: str | None
 
 
+class Task(Struct, frozen=True, kw_only=True):
+    """One consolidation as a consolidator is asked for it.
+
+    `outputs` are the selected ones, `published` the artifacts as the log has them, without what a
+    person changed. An agent reads neither: it is given `staged`, path -> text of everything in its
+    folder: the artifacts with a person's edits in them, the inputs, notes and resources, and the
+    page of changes. `edited` names what a person changed since the last publication. `refused` says
+    what was wrong with the last proposal, which is then what is staged.
+
+    `alive` is asked between steps, from whatever thread: False, and the work ends at once.
+    `may_spend` is asked before each call, with the tokens that it may cost at most; False: it is
+    not made.
+    """
+
+    memory_version: str
+    scope: str
+    outputs: Sequence[PhaseTwoOutput]
+    published: Mapping[str, str] = {}
+    mode: Literal["init", "incremental"] = "init"
+    staged: Mapping[str, str] = {}
+    edited: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    alive: Callable[[], bool] = lambda: True
+    may_spend: Callable[[int], bool] = lambda _: True
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """Every file that the folder holds at the end, path -> text; only artifacts of it are ever
+    published, and what is not there any more is to go. `unusable` says of other paths why they are
+    no text of ours. `tool_calls` counts calls by name."""
+
+    files: Mapping[str, str]
+    unusable: Mapping[str, str] = {}
+    tokens: Tokens = NO_TOKENS
+    tool_calls: Mapping[str, int] = {}
+    prompt_digest: str | None = None
+
+
+class ConsolidationFailed(Exception):
+    """A consolidation that came to nothing. `reason` is one of Codex's labels, or a code of ours.
+    Where it `stops`, no other root would fare better in this run."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retry_after_s: int | None = None,
+        tokens: Tokens = NO_TOKENS,
+        tool_calls: Mapping[str, int] | None = None,
+        stops: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.tokens = tokens
+        self.tool_calls = tool_calls or {}
+        self.stops = stops
+
+
 class Consolidator(Protocol):
+    """Makes a root's artifacts. `offline` renders them from the outputs: at once, and alike each
+    time. An `agent` edits a folder, takes its time, and is checked before anything is published."""
+
     @property
     def name(self) -> str: ...
 
-    def consolidate(
-        self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]
-    ) -> dict[str, str]:
-        """The artifacts (path -> text) that the root should hold from now on, all of them."""
+    @property
+    def kind(self) -> Literal["offline", "agent"]: ...
+
+    def propose(self, task: Task) -> Proposal:
+        """The artifacts that the root should hold from now on, all of them; a
+        `ConsolidationFailed` where it came to nothing."""

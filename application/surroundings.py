@@ -209,6 +209,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     folders: Callable[[str], list[str]]  # The names of a version's folders that are on this disk.
     extractor: Extractor
     consolidator: Consolidator
+    offline: Consolidator | None = None  # Who writes without a model, if that one is a model.
     policy: Policy
     machine_id: str
     home_dirs: tuple[str, ...] = ()  # Whose own folders are no projects.

@@ -17,9 +17,11 @@ lines only, and it says how many went.
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Literal
 
 from msgspec import Struct
 
+from ...application import ports
 from ...application.ports import PhaseTwoOutput
 from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARIES, SUMMARY_BYTES_MAX, task_marks
 from ...projections.folder import summary_file_names
@@ -87,6 +89,12 @@ class Bullet(Struct, frozen=True, kw_only=True):
 
 class OfflineConsolidator:
     name = "offline"
+    kind: Literal["offline"] = "offline"
+
+    def propose(self, task: ports.Task) -> ports.Proposal:
+        return ports.Proposal(
+            files=self.consolidate(scope=task.scope, outputs=task.outputs, published=task.published)
+        )
 
     def consolidate(
         self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]

@@ -224,17 +224,18 @@ class Interrupting:
     """A consolidator that somebody cuts in on while it works, the first time that it does."""
 
     name = "offline"
+    kind = "offline"
 
     def __init__(self, act, times: int = 1) -> None:
         self.act = act
         self.times = times
         self.worked = 0
 
-    def consolidate(self, *, scope, outputs, published):
+    def propose(self, task):
         self.worked += 1
         if self.worked <= self.times:
             self.act()
-        return OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
+        return OfflineConsolidator().propose(task)
 
 
 class Telling:

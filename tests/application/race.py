@@ -408,6 +408,7 @@ class Slow:
     """The offline model, which takes its time."""
 
     name = "offline"
+    kind = "offline"
 
     def __init__(self, life: Life, model) -> None:
         self.life, self.model = life, model
@@ -417,6 +418,6 @@ class Slow:
         self.life.think(0.03)
         return found
 
-    def consolidate(self, **given):
+    def propose(self, task):
         self.life.think(0.15)
-        return self.model.consolidate(**given)
+        return self.model.propose(task)

@@ -12,8 +12,7 @@ from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application import citing, people, phase1, phase2, startup
 from threadbook.application.phase1 import ExtractionFailed
-from threadbook.application.phase2 import ConsolidationFailed
-from threadbook.application.ports import Extracted
+from threadbook.application.ports import ConsolidationFailed, Extracted
 from threadbook.application.roots import Root
 from threadbook.domain import consolidation
 from threadbook.domain.eligibility import Limits

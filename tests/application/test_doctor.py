@@ -12,6 +12,7 @@ from threadbook.adapters.care import doctor
 from threadbook.adapters.checkup import home_findings
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application.doctor import findings
+from threadbook.application.ports import Proposal
 from threadbook.domain.events import STORE_STREAM, NoteAdded
 
 from tests.application.homes import DAY_S, NOON, Session
@@ -58,8 +59,8 @@ def test_a_session_that_nobody_reads_is_told_with_its_age(home, asked):
 
 def test_a_folder_that_is_behind_is_told_and_becomes_a_warning_after_a_day(home, asked):
     class Useless(OfflineConsolidator):
-        def consolidate(self, **asked):
-            return {}
+        def propose(self, task):
+            return Proposal(files={})
 
     home.write(Session(number=1))
     home.run_with(consolidator=Useless())

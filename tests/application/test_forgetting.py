@@ -15,7 +15,7 @@ from threadbook.adapters.workspace import Workspace
 from threadbook.application import forget
 from threadbook.application.forget import OnlyAPerson, StillInTheFolder
 from threadbook.application.phase1 import ExtractionFailed
-from threadbook.application.ports import Extracted
+from threadbook.application.ports import Extracted, Proposal
 from threadbook.domain.events import (
     ArtifactsPublished,
     FolderEdited,
@@ -238,11 +238,11 @@ def test_a_reading_that_failed_keeps_nothing(planted):
 
 def test_a_file_that_only_the_forgotten_thread_was_told_in_leaves_the_folder(planted):
     class WithASkill(Interrupting):
-        def consolidate(self, *, scope, outputs, published):
-            files = super().consolidate(scope=scope, outputs=outputs, published=published)
-            if any(each.thread_id == LOST.id for each in outputs):
+        def propose(self, task):
+            files = dict(super().propose(task).files)
+            if any(each.thread_id == LOST.id for each in task.outputs):
                 files[f"skills/{PLANTED['file']}/SKILL.md"] = f"run {PLANTED['command']}\n"
-            return files
+            return Proposal(files=files)
 
     planted.write(Session(number=5, says=("from now on always sort imports",)))
     planted.run_with(consolidator=WithASkill(lambda: None))

@@ -11,8 +11,7 @@ from threadbook.adapters.workers import Workers
 from threadbook.application import phase1, phase2
 from threadbook.application.explain import thread_lines
 from threadbook.application.phase1 import ExtractionFailed
-from threadbook.application.phase2 import ConsolidationFailed
-from threadbook.application.ports import Failure
+from threadbook.application.ports import ConsolidationFailed, Failure, Proposal
 from threadbook.application.roots import Root
 from threadbook.domain.events import (
     ArtifactsPublished,
@@ -46,11 +45,12 @@ B = Session(number=2, says=("please never use tabs in this project, always space
 
 class Failing:
     name = "offline"
+    kind = "offline"
 
     def __init__(self, reason="failed_agent"):
         self.reason = reason
 
-    def consolidate(self, **_):
+    def propose(self, task):
         raise ConsolidationFailed(self.reason)
 
 
@@ -58,13 +58,14 @@ class Writing:
     """A consolidator that returns these files."""
 
     name = "offline"
+    kind = "offline"
 
     def __init__(self, **files):
         self.files = files
 
-    def consolidate(self, *, scope, outputs, published):
-        made = OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
-        return {path: text for path, text in (made | self.files).items() if text is not None}
+    def propose(self, task):
+        files = {**OfflineConsolidator().propose(task).files, **self.files}
+        return Proposal(files={path: text for path, text in files.items() if text is not None})
 
 
 BAD = {

@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.store import StoreSealed
+from threadbook.application.ports import Proposal
 from threadbook.domain.events import (
     FolderEdited,
     RootRendered,
@@ -194,10 +195,12 @@ class WithSkill:
     """The offline consolidator, and a skill of its own beside what it writes."""
 
     name = "offline"
+    kind = "offline"
 
-    def consolidate(self, *, scope, outputs, published):
-        files = OfflineConsolidator().consolidate(scope=scope, outputs=outputs, published=published)
-        return files | {"skills/gate/SKILL.md": "---\nname: gate\ndescription: x\n---\nclose it\n"}
+    def propose(self, task):
+        files = OfflineConsolidator().propose(task).files
+        skill = "---\nname: gate\ndescription: x\n---\nclose it\n"
+        return Proposal(files={**files, "skills/gate/SKILL.md": skill})
 
 
 def test_a_file_that_came_or_went_while_another_machine_rendered_is_nobodys_act(machines, ann):
