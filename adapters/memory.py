@@ -22,13 +22,23 @@ from msgspec.structs import replace
 
 from . import wiring
 from .actor import cli_actor
-from .settings import REASONS, Settings, default_home, expanded, is_dsn, load, without_password
+from .settings import (
+    REASONS,
+    Settings,
+    default_home,
+    expanded,
+    is_dsn,
+    load,
+    validated,
+    without_password,
+)
 from .store import LogStore, StoreSealed, Verified
 from .telemetry import watch
 from .workers import Workers
 
 if TYPE_CHECKING:
     from ..application.certificate import Certificate
+    from ..application.consent import ConsentNeeded
     from ..application.context import Context
     from ..application.notes import NoteReceipt
     from ..application.ports import Progress, Recorded, View
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
         ThreadLine,
     )
     from ..application.reset import ResetReport
+    from ..application.surroundings import Surroundings
     from ..application.tools import Tools
     from ..domain.search import MatchMode
     from .store.transfer import End
@@ -167,29 +178,53 @@ class Memory:
         *,
         sessions: Sequence[Path | str] | None = None,
         cwd: Path | str | None = None,
+        model: str | None = None,
         backfill: int | None = None,
         again: bool = False,
+        consolidate: bool = False,
+        consented: bool = False,
+        confirmed: bool = False,
         dry_run: bool = False,
         progress: "Progress | None" = None,
     ) -> "RunReport":
-        """Sessions in, memory folders out. `backfill`: -1 reads every older session, N so many.
-        A run in a project's folder (`cwd`) reads no more sources than its own file leaves.
-        `again` reads once more what was read, and tries anew what failed."""
+        """Sessions in, memory folders out. `model` is for this run instead of the setting.
+
+        `backfill`: -1 reads every older session, N so many. A run in a project's folder (`cwd`)
+        reads no more sources than its own file leaves. `again` reads once more what another model
+        or prompt has read, and tries anew what failed; `consolidate` lets no folder rest.
+        `consented` agrees that sessions are sent to the provider, once for each server and model:
+        `NotConsented` where that was never said (`consent_needed` tells)."""
         from ..application import startup
 
         self._refuse_sealed()
         # A worker a run, so that what an earlier run of this program left is nobody's.
         worker_id = self._workers.name(wiring.new_id())
-        around = replace(self._around, worker_id=worker_id)
+        around = replace(self._with_model(model), worker_id=worker_id)
         with self._workers.at_work(worker_id):
             return startup.run(
                 around,
                 self._sources(sessions, cwd=cwd),
                 backfill=backfill,
                 again=again,
+                consolidate=consolidate,
+                consented=consented,
+                actor=self._actor(confirmed=confirmed),
                 dry_run=dry_run,
                 progress=progress,
             )
+
+    def consent_needed(self, *, model: str | None = None) -> "ConsentNeeded | None":
+        """Where a run would send sessions, while nobody has agreed to that."""
+        from ..application import consent
+
+        with self.store.reading() as view:
+            return consent.needed(self._with_model(model), view)
+
+    def _with_model(self, model: str | None) -> "Surroundings":
+        if model is None:
+            return self._around
+        settings = validated({**to_builtins(self.settings), "model": model}, "run")
+        return wiring.surroundings(self.home, self.store, settings, clock=self._clock)
 
     # What is known.
 

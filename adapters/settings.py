@@ -34,7 +34,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     version: Literal["v1", "v2"] = "v1"
     dual_write: bool = False
     scope: Literal["project", "global"] = "project"
-    model: Literal["offline"] = "offline"
+    model: Literal["offline", "openai"] = "offline"
+    base_url: str = ""
     database: str = ""
     sources: tuple[str, ...] = ()
     generate_memories: bool = True
@@ -50,8 +51,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dedicated_tools: bool = True
     max_rollouts_per_startup: int = 2
     min_rate_limit_remaining_percent: int = 25
-    extract_model: str = ""
-    consolidation_model: str = ""
+    extract_model: str = "gpt-6-luna"  # These two: what Codex was seen to ask, 2026-11-29.
+    consolidation_model: str = "gpt-6.1-terra"
+    context_window: int = 272_000  # What Codex takes for a model that it does not know.
+    max_output_tokens: int = 16_384
+    max_tokens_per_run: int = 2_000_000
+    max_tokens_per_day: int = 4_000_000
+    max_roots_per_run: int = 4
 
     def limits(self) -> Limits:
         return Limits(
@@ -59,6 +65,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             min_rollout_idle_hours=self.min_rollout_idle_hours,
             max_raw_memories_for_consolidation=self.max_raw_memories_for_consolidation,
             max_unused_days=self.max_unused_days,
+            max_rollouts_per_startup=self.max_rollouts_per_startup,
         )
 
 
@@ -66,7 +73,8 @@ REASONS: dict[str, str] = {
     "version": "v1: a handbook (MEMORY.md) and a summary; v2: a summary of task histories alone",
     "dual_write": "true with v1: v2 is written beside it, of the same sessions, at twice the cost",
     "scope": "one memory a project, or one for all (Codex's single folder)",
-    "model": "who extracts and consolidates; offline needs no key and no network",
+    "model": "who extracts and consolidates: offline needs no key; openai asks you first",
+    "base_url": "an OpenAI-compatible server; empty: OPENAI_BASE_URL, or else OpenAI's own",
     "database": "postgresql://… shared by several machines; empty: one file in the home",
     "sources": "files and folders with sessions; empty: ~/.codex and ~/.claude",
     "generate_memories": "false: sessions seen from now on are registered as disabled",
@@ -84,7 +92,13 @@ REASONS: dict[str, str] = {
     "min_rate_limit_remaining_percent": "percent, 0-100: what a provider must have left for a run",
     "extract_model": "phase 1's model at a provider; offline has none",
     "consolidation_model": "phase 2's model at a provider; offline has none",
+    "context_window": "tokens the models can take in; 0 if unknown: a session is cut to fit it",
+    "max_output_tokens": "tokens, 256-131072: the most that one call may write",
+    "max_tokens_per_run": "tokens, both ways, a run spends at a provider at most; 0: no limit",
+    "max_tokens_per_day": "tokens, both ways, all runs of a day (UTC) spend at most; 0: no limit",
+    "max_roots_per_run": "folders a run consolidates with a provider, 1-128; offline has no cap",
 }
+OFFLINE = "offline"
 CLAMPS: dict[str, tuple[int, int]] = {
     "max_rollout_age_days": (0, 90),
     "min_rollout_idle_hours": (1, 48),
@@ -94,6 +108,11 @@ CLAMPS: dict[str, tuple[int, int]] = {
     "context_tokens": (100, 20_000),
     "max_rollouts_per_startup": (1, 128),
     "min_rate_limit_remaining_percent": (0, 100),
+    "context_window": (0, 100_000_000),
+    "max_output_tokens": (256, 131_072),
+    "max_tokens_per_run": (0, 1 << 60),
+    "max_tokens_per_day": (0, 1 << 60),
+    "max_roots_per_run": (1, 128),
 }
 # Names that Codex used earlier.
 ALIASES = {"no_memories_if_mcp_or_web_search": "disable_on_external_context"}
@@ -238,6 +257,10 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
             converted[key] = msgspec.convert(value, FIELDS[key])
         except msgspec.ValidationError as error:
             raise SettingsError(f"{where}: `{key}`: {explained(key)}") from error
+        if key.endswith("_model") and converted[key].strip() in ("", OFFLINE):
+            raise SettingsError(f"{where}: `{key}` must name a model of the provider")
+        if key == "base_url" and value and not str(value).startswith(("http://", "https://")):
+            raise SettingsError(f"{where}: `base_url` must begin with https://, or be empty")
         if key == "database" and value and not is_dsn(value):
             raise SettingsError(f"{where}: `database` must begin with postgresql://, or be empty")
         if key in CLAMPS:

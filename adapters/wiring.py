@@ -6,15 +6,23 @@ Nothing heavy is imported here before it is used: `status` opens a store, and no
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from ..application.ports import Extracted, Proposal, Task
-from ..application.surroundings import Policy, Rollouts, Seen, Surroundings, Tree, Workspace
+from ..application.ports import Extracted, Extractor, Material, Proposal, Task
+from ..application.surroundings import (
+    Policy,
+    Provider,
+    Rollouts,
+    Seen,
+    Surroundings,
+    Tree,
+    Workspace,
+)
 from ..projections.catalog import SYNCHRONOUS
 from .settings import Settings, restriction
 from .spool import Spool
@@ -24,8 +32,13 @@ from .telemetry import watch
 from .workers import Workers
 
 if TYPE_CHECKING:
-    from ..domain.session import AnyItem, Header, Survey
+    from concurrent.futures import Future
 
+    from ..domain.session import AnyItem, Survey
+    from .models.extractor import OpenAIExtractor
+
+OPENAI_BASE_URL = "https://api.openai.com/v1"
+SLOTS = 8  # Sessions that a provider reads at once, as Codex has it.
 OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its sessions waiting.
 
 
@@ -107,7 +120,7 @@ def surroundings(
         tree=trees(home),
         spool=Spool(home),
         folders=folders(home),
-        extractor=LateExtractor(),
+        extractor=extractor(settings, home),
         consolidator=LateConsolidator(),
         policy=policy(settings),
         machine_id=machine_id,
@@ -122,10 +135,19 @@ def surroundings(
 
 
 def policy(settings: Settings) -> Policy:
-    # Codex looks at no more than its newest 5,000: behind them the older ones would wait for ever.
-    limits = replace(settings.limits(), running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
+    limits = settings.limits()
+    paid = provider(settings)
+    if paid is None:
+        # Codex looks at no more than its newest 5,000: behind them older ones would wait for ever.
+        limits = replace(limits, running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
+    else:
+        limits = replace(limits, running_cap=SLOTS)
+    both = settings.dual_write and settings.version == "v1"
     return Policy(
         memory_version=settings.version,
+        versions=("v1", "v2") if both else (settings.version,),
+        provider=paid,
+        max_roots_per_run=settings.max_roots_per_run,
         scope=settings.scope,
         limits=limits,
         generate_memories=settings.generate_memories,
@@ -135,6 +157,28 @@ def policy(settings: Settings) -> Policy:
         use_memories=settings.use_memories,
         context_tokens=settings.context_tokens,
     )
+
+
+def provider(settings: Settings) -> Provider | None:
+    """Whom the models are asked of; None: nobody, all is done here."""
+    if settings.model == "offline":
+        return None
+    base_url = settings.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_BASE_URL
+    return Provider(
+        base_url=base_url.rstrip("/"),
+        extract_model=settings.extract_model,
+        consolidation_model=settings.consolidation_model,
+        context_window=settings.context_window,
+        max_output_tokens=settings.max_output_tokens,
+        max_tokens_per_run=settings.max_tokens_per_run,
+        max_tokens_per_day=settings.max_tokens_per_day,
+        min_rate_limit_remaining_percent=settings.min_rate_limit_remaining_percent,
+    )
+
+
+def extractor(settings: Settings, home: Path) -> Extractor:
+    paid = provider(settings)
+    return LateExtractor() if paid is None else ModelExtractor(paid, home)
 
 
 def new_id() -> str:
@@ -251,12 +295,54 @@ class Transcripts(Rollouts):
 
 
 class LateExtractor:
-    name = "offline"
+    """The offline model, loaded when the first session is read."""
 
-    def extract(self, header: "Header", items: "Iterable[AnyItem]") -> Extracted | None:
+    name = "offline"
+    slots = 1
+    remaining_percent = None
+
+    def digest(self, memory_version: str) -> None:
+        return None
+
+    def extract(self, material: Material) -> Extracted | None:
         from .offline import OfflineExtractor
 
-        return OfflineExtractor().extract(header, items)
+        return OfflineExtractor().extract(material.header, material.items())
+
+    def stop(self) -> None:
+        """It has answered whenever somebody could ask."""
+
+
+class ModelExtractor:
+    """A provider's model; its client is loaded when the first session was claimed."""
+
+    slots = SLOTS
+
+    def __init__(self, paid: Provider, home: Path) -> None:
+        self.name = paid.extract_model
+        self._paid, self._home = paid, home
+        self._asking: OpenAIExtractor | None = None
+
+    @property
+    def remaining_percent(self) -> float | None:
+        return None if self._asking is None else self._asking.remaining_percent
+
+    def digest(self, memory_version: str) -> str:
+        from .models.stage_one import digest
+
+        return digest(memory_version)
+
+    def extract(self, material: Material) -> "Future[Extracted | None]":
+        if self._asking is None:
+            from .models.extractor import OpenAIExtractor
+
+            self._asking = OpenAIExtractor(self._paid, home=self._home)
+        return self._asking.extract(material)
+
+    def stop(self) -> None:
+        if self._asking is not None:
+            self._asking.stop()
+            self._asking = None
 
 
 class LateConsolidator:

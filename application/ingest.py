@@ -20,6 +20,7 @@ from ..domain.events import (
     place_stream,
     thread_stream,
 )
+from ..domain.guard import RateLimits
 from ..domain.redaction import redact, redact_names
 from ..domain.session import CitedReply, Header
 from ..projections import places, threads
@@ -48,6 +49,7 @@ class Sighting(Struct, frozen=True, kw_only=True):
     remote: str | None
     restriction: Restriction = Restriction()  # The project's own.
     citations: tuple[CitedReply, ...] = ()
+    limits: tuple[int, RateLimits] | None = None  # The newest that its program was told of.
 
 
 def survey(
@@ -91,6 +93,7 @@ def survey(
             remote=place.remote,
             restriction=restriction,
             citations=read.citations,
+            limits=read.limits,
         )
         known = found.get(read.header.thread_id)
         if known is None or length(sighting) > length(known):

@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from types import ModuleType
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 from ..domain.events import NO_TOKENS, AnyEvent, Event, Tokens
+from ..domain.extraction import FailureKind
 from ..domain.session import AnyItem, Header
+
+if TYPE_CHECKING:
+    from ..domain.evidence import Evidence
 
 Clock = Callable[[], float]  # Unix seconds.
 Progress = Callable[[str, int, int], None]  # Called with what is done, how many are, of how many.
@@ -122,6 +126,12 @@ class Store(Protocol):
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
+    """Without words in it, it says that the session teaches nothing, and what it cost to know.
+
+    `evidence` is JSON: what a person typed and where. `omitted` items of the session, and so many
+    bytes of them, were not shown to whoever read it.
+    """
+
     raw_memory: str
     rollout_summary: str
     rollout_slug: str | None
@@ -129,20 +139,44 @@ class Extracted(Struct, frozen=True, kw_only=True):
     prompt_digest: str | None = None
     suppressed: int = 0
     omitted: int = 0
+    omitted_bytes: int = 0
     tokens: Tokens = NO_TOKENS
+
+
+class ExtractionFailed(Exception):
+    """A reading that came to nothing. `reason` is a code and quotes nothing. Where it `stops`, no
+    other session would fare better in this run: the key is refused, the quota is used up."""
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        reason: str,
+        *,
+        retry_after_s: int | None = None,
+        tokens: Tokens = NO_TOKENS,
+        stops: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.kind: FailureKind = kind
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+        self.tokens = tokens
+        self.stops = stops
 
 
 class Material(Struct, frozen=True, kw_only=True):
     """A claimed session as an extractor may read it: redacted, and in two forms.
 
-    `evidence` renders what a model is shown, within so many tokens; `aligned` leaves whole turns
+    `evidence` renders what a model is shown, within so many tokens; with True whole turns are left
     out where it does not fit. `shrink` says how often in a row the session was too long before.
+    `may_spend` is asked before each call, with what it may cost at most; False: it is not made.
     """
 
     header: Header
     memory_version: str
     items: Callable[[], Iterator[AnyItem]]
     evidence: "Callable[[int, bool], Evidence]"
+    may_spend: Callable[[int], bool]
     shrink: int = 0
 
 
@@ -155,13 +189,20 @@ class Extractor(Protocol):
     @property
     def slots(self) -> int: ...
 
-    def extract(self, material: Material) -> "Future[Extracted | None]":
+    def digest(self, memory_version: str) -> str | None:
+        """What the prompt and the schema are known by; None: it has none, and reads for nothing."""
+
+    def extract(self, material: Material) -> "Extracted | Future[Extracted | None] | None":
         """What is worth keeping of a session, or None; an `ExtractionFailed` where it came to
-        nothing."""
+        nothing. Whoever answers later gives a future of that."""
 
     def stop(self) -> None:
-        """End every call at once. What a call has cost until then stands in its
-        `ExtractionFailed`."""
+        """End every call at once. What a call has cost until then stands in the
+        `ExtractionFailed` that its future ends with."""
+
+    @property
+    def remaining_percent(self) -> float | None:
+        """What the provider's limits leave, by its last answer; None: it does not say."""
 
 
 class PhaseTwoOutput(Struct, frozen=True, kw_only=True):

@@ -1,18 +1,26 @@
-"""Startup: one whole run. Ingest, prune, phase 1, phase 2, in this order, every step an event."""
+"""Startup: one whole run. Ingest, then for each memory version that is written: prune, phase 1,
+phase 2. In this order, every step an event.
+
+Where a provider is paid, a run is begun only with a person's consent, and while the account has
+enough left; what waits for that is counted.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from ..domain import eligibility, extraction
+from msgspec.structs import replace
+
+from ..domain import eligibility, extraction, guard
 from ..domain.events import NO_TOKENS, Tokens, extraction_stream
 from ..domain.selection import cutoff_at
 from ..projections import jobs, spend, stage1_outputs, threads
-from . import forget, ingest, phase1, phase2, reset, retention, state
+from . import consent, forget, ingest, phase1, phase2, reset, retention, state
 from .ports import Failure, Progress, View, Writing
+from .purse import purse
 from .reading import record_left
-from .reports import RunReport
+from .reports import RunReport, Stage1Report
 from .roots import Root
 from .surroundings import FolderUnusable, Surroundings
 
@@ -27,12 +35,19 @@ def run(
     *,
     backfill: int | None = None,
     again: bool = False,
+    consolidate: bool = False,
+    consented: bool = False,
+    actor: str = "application",
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> RunReport:
     """Bring everything up to date. `backfill`: -1 reads every older session, N the newest N.
-    `again` reads once more what has been read, and tries anew what failed."""
+    `again` reads once more what another model or prompt has read, and tries anew what failed.
+    `consolidate` does not let a folder rest. `consented`: a person (`actor`) has said that sessions
+    may be sent to the provider; without that, and no earlier word of it, `NotConsented`."""
     report = RunReport(run_id=around.new_id(), dry_run=dry_run)
+    if not dry_run:
+        consent.require(around, consented=consented, actor=actor)
     unusable: list[Failure] = []
     if not dry_run:  # Before anything else is read: what was forgotten is in nobody's way.
         forget.again(around)
@@ -64,6 +79,7 @@ def run(
             report,
             backfill=backfill,
             again=again,
+            consolidate=consolidate,
             sighted=sighted,
             progress=progress,
             unusable=unusable,
@@ -84,35 +100,87 @@ def work(
     *,
     backfill: int | None,
     again: bool,
+    consolidate: bool,
     sighted: Mapping[str, ingest.Sighting],
     progress: Progress | None,
     unusable: list[Failure],
 ) -> None:
-    with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
-        began_at = tx.position
-        report.pruned = prune(around, tx)
-    report.stage1 = phase1.run(
-        around,
-        run_id=report.run_id,
-        backfill=backfill,
-        again=again,
-        sighted=sighted,
-        waiting=report.waiting,
-        progress=progress,
-    )
-    if report.stage1.succeeded:  # What has an output only now may have been cited before.
-        ingest.count_uses(around, sighted.values(), actor="pipeline", run_id=report.run_id)
+    with around.store.reading() as view:
+        began_at = view.position
+    budget = purse(around)
+    for one in each_version(around):
+        with one.store.writing(actor="pipeline", run_id=report.run_id) as tx:
+            report.pruned += prune(one, tx)
+        if is_spent(one, sighted):
+            with one.store.reading() as view:
+                waiting = len(unread(one, view, backfill=backfill, again=again))
+            report.waiting["rate_limit"] = report.waiting.get("rate_limit", 0) + waiting
+            continue
+        read = phase1.run(
+            one,
+            run_id=report.run_id,
+            backfill=backfill,
+            again=again,
+            sighted=sighted,
+            waiting=report.waiting,
+            budget=budget,
+            progress=progress,
+        )
+        add(report.stage1, read)
+        if read.succeeded:  # What has an output only now may have been cited before.
+            ingest.count_uses(one, sighted.values(), actor="pipeline", run_id=report.run_id)
+        report.phase2 += phase2.run(
+            one,
+            run_id=report.run_id,
+            waiting=report.waiting,
+            unusable=unusable,
+        )
+        give_back_for_the_gone(one, run_id=report.run_id)
     with around.store.reading() as view:
         count_waiting(around, view, report, backfill=backfill)
-    report.phase2 = phase2.run(
-        around, run_id=report.run_id, waiting=report.waiting, unusable=unusable
-    )
-    give_back_for_the_gone(around, run_id=report.run_id)
     report.tokens = spent(around, run_id=report.run_id, after=began_at)
     # Last, so that with a history of 0 days what this run replaced goes at once.
     retention.expire(around, run_id=report.run_id)
     with suppress(Failure):  # Of a disk without room, or while others write; the next run tries.
         around.store.tidy()
+
+
+def each_version(around: Surroundings) -> list[Surroundings]:
+    """The memory versions that are written, each with a pipeline of its own."""
+    return [
+        replace(around, policy=replace(around.policy, memory_version=version))
+        for version in around.policy.versions
+    ]
+
+
+def add(total: Stage1Report, more: Stage1Report) -> None:
+    for name in Stage1Report.__struct_fields__:
+        setattr(total, name, getattr(total, name) + getattr(more, name))
+
+
+def is_spent(around: Surroundings, sighted: Mapping[str, ingest.Sighting]) -> bool:
+    """Whether the account that Codex uses has less left than a run may take from, by the newest
+    that was said of it."""
+    provider = around.policy.provider
+    told = [each.limits for each in sighted.values() if each.limits is not None]
+    if provider is None or not told:
+        return False
+    _, newest = max(told, key=lambda each: each[0])
+    return not guard.allows(
+        [newest],
+        min_remaining_percent=provider.min_rate_limit_remaining_percent,
+        now=around.clock(),
+    )
+
+
+def unread(
+    around: Surroundings, view: View, *, backfill: int | None, again: bool
+) -> list[threads.Row]:
+    return [
+        row
+        for row in phase1.candidates(around, view, backfill=backfill)
+        if not phase1.is_read(around, view, row, again=again)
+    ]
 
 
 def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:
@@ -140,9 +208,10 @@ def added(total: Tokens, more: Tokens) -> Tokens:
 def give_back(around: Surroundings, *, run_id: str) -> None:
     """Every lease that this worker still holds, of either phase."""
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        for job in running(around, tx):
-            if job.worker_id == around.worker_id:
-                release(around, tx, job, reason="stopped")
+        for one in each_version(around):
+            for job in running(one, tx):
+                if job.worker_id == one.worker_id:
+                    release(one, tx, job, reason="stopped")
 
 
 def give_back_for_the_gone(around: Surroundings, *, run_id: str) -> None:
@@ -208,19 +277,25 @@ def rehearse(
     try:
         with around.store.writing(actor="pipeline", run_id=report.run_id) as tx:
             report.ingested = sum(ingest.record_one(around, tx, each) for each in sightings)
-            report.pruned = prune(around, tx)
-            for row in phase1.candidates(around, tx, backfill=backfill):
-                if not phase1.is_read(around, tx, row, again=again):
+            for one in each_version(around):
+                report.pruned += prune(one, tx)
+                claimed = Stage1Report()
+                for row in unread(one, tx, backfill=backfill, again=again):
+                    if why := phase1.startup_cap(one, claimed, backfill=backfill):
+                        claimed.waiting += 1
+                        report.waiting[why] = report.waiting.get(why, 0) + 1
+                        continue
                     phase1.claim_or_count(
-                        around,
+                        one,
                         tx,
                         row,
                         backfill=backfill,
                         again=again,
                         sighted=sighted,
-                        report=report.stage1,
+                        report=claimed,
                         waiting=report.waiting,
                     )
+                add(report.stage1, claimed)
             count_waiting(around, tx, report, backfill=backfill)
             raise DryRun
     except DryRun:

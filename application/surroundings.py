@@ -14,10 +14,29 @@ from .ports import Clock, Consolidator, Extractor, Failure, Store
 GLOBAL = "global"
 
 
+class Provider(Struct, frozen=True, kw_only=True):
+    """Whom sessions are sent to, and what that may cost: tokens, both ways, failed calls too."""
+
+    base_url: str
+    extract_model: str
+    consolidation_model: str
+    context_window: int = 272_000  # Tokens; 0 where nobody knows.
+    max_output_tokens: int = 16_384
+    max_tokens_per_run: int = 2_000_000
+    max_tokens_per_day: int = 4_000_000
+    min_rate_limit_remaining_percent: int = 25
+
+
 class Policy(Struct, frozen=True, kw_only=True):
-    """The user's settings, as far as a use case asks them."""
+    """The user's settings, as far as a use case asks them. `provider` None: all is done here.
+
+    `versions` are written; of these `memory_version` is the one that is read, or the one at hand.
+    """
 
     memory_version: str = "v1"
+    versions: tuple[str, ...] = ("v1",)
+    provider: Provider | None = None
+    max_roots_per_run: int = 4
     scope: Literal["project", "global"] = "project"
     limits: Limits = Limits()
     generate_memories: bool = True

@@ -161,6 +161,7 @@ class Stage1Succeeded(Event, frozen=True, kw_only=True, tag="stage1.succeeded"):
     prompt_digest: str | None = None
     suppressed: int = 0
     omitted: int = 0
+    omitted_bytes: int = 0
     tokens: Tokens = NO_TOKENS
 
 
@@ -172,6 +173,8 @@ class Stage1SucceededNoOutput(Event, frozen=True, kw_only=True, tag="stage1.no_o
     output_removed: bool
     extractor: str
     prompt_digest: str | None = None
+    omitted: int = 0
+    omitted_bytes: int = 0
     tokens: Tokens = NO_TOKENS
 
 

@@ -51,6 +51,7 @@ OFFLINE = "offline"
 
 Status = Literal["none", "pending", "running", "done", "error"]
 FailureKind = Literal["bad_reply", "refused", "too_long", "transient", "source"]
+ReleaseReason = Literal["stopped", "worker_gone", "budget"]
 Folded = ExtractionEvent | ThreadForgotten | ForgettingLifted | StoreReset
 
 
@@ -149,7 +150,7 @@ def release(
     job: Extraction,
     *,
     ownership_token: str,
-    reason: Literal["stopped", "worker_gone"] = "stopped",
+    reason: ReleaseReason = "stopped",
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Stage1LeaseReleased:
@@ -183,6 +184,7 @@ def succeed(
     prompt_digest: str | None = None,
     suppressed: int = 0,
     omitted: int = 0,
+    omitted_bytes: int = 0,
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Stage1Succeeded:
@@ -213,6 +215,7 @@ def succeed(
         prompt_digest=prompt_digest,
         suppressed=suppressed,
         omitted=omitted,
+        omitted_bytes=omitted_bytes,
         tokens=tokens,
     )
 
@@ -223,6 +226,8 @@ def succeed_without_output(
     ownership_token: str,
     extractor: str,
     prompt_digest: str | None = None,
+    omitted: int = 0,
+    omitted_bytes: int = 0,
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Stage1SucceededNoOutput:
@@ -236,6 +241,8 @@ def succeed_without_output(
         output_removed=job.output_source_updated_at is not None,
         extractor=extractor,
         prompt_digest=prompt_digest,
+        omitted=omitted,
+        omitted_bytes=omitted_bytes,
         tokens=tokens,
     )
 

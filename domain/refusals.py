@@ -160,3 +160,14 @@ class BadScope(Refused):
 
 def clock(at: int) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%SZ}"
+
+
+class NotConsented(Refused):
+    code = "not_consented"
+
+    def __init__(self, base_url: str, models: list[str]) -> None:
+        super().__init__(
+            f"nobody has agreed yet that sessions are sent to {base_url} ({', '.join(models)});"
+            " `threadbook run --model openai` asks on a terminal, and --yes agrees; with"
+            ' `model = "offline"` nothing is sent'
+        )

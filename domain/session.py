@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from .events import Kind, Mode, Tool
+from .guard import RateLimits
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -68,6 +69,9 @@ class Survey(Struct, frozen=True, kw_only=True):
     resume_offset: int
     polluting: tuple[str, ...]
     citations: tuple[CitedReply, ...] = ()
+    limits: tuple[int, RateLimits] | None = (
+        None  # The newest that its program was told of, and when.
+    )
 
 
 class Item(Struct, frozen=True, kw_only=True):

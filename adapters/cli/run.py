@@ -19,6 +19,7 @@ from .common import Context, options, say
 if TYPE_CHECKING:
     from ...application.ports import Progress
     from ...application.reports import RunReport
+    from ..memory import Memory
 
 ALL_OLDER = -1
 SAMPLE_FOLDER = "/home/sam/gallery"
@@ -75,14 +76,26 @@ class HowMany(click.ParamType[int]):
     metavar="[N]",
     help="Read sessions older than the age limit too, the newest N of them or all.",
 )
-@click.option("--again", is_flag=True, help="Read what was read once more, and retry failures.")
+@click.option(
+    "--model", type=click.Choice(["offline", "openai"]), help="Who reads, instead of the setting."
+)
+@click.option(
+    "--again",
+    is_flag=True,
+    help="Read once more what another model or prompt has read, and retry failures.",
+)
+@click.option("--consolidate", is_flag=True, help="Let no folder rest after its last change.")
+@click.option("--yes", is_flag=True, help="Agree that sessions are sent to the provider.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
 def command(
     context: Context,
     sessions: tuple[Path, ...],
     sample: bool,
     backfill: int | None,
+    model: str | None,
     again: bool,
+    consolidate: bool,
+    yes: bool,
     dry_run: bool,
 ) -> None:
     """Read new sessions and bring the memory folders up to date.
@@ -98,12 +111,17 @@ def command(
         no_home_made(context, sample=sample) if dry_run else nullcontext(),
         context.open(create=True, sample=sample) as memory,
     ):
+        confirmed = not dry_run and has_agreed(memory, model=model, yes=yes)
         with progress(context) as told:
             report = memory.run(
                 sessions=sessions or None,
                 cwd=working_folder(),
+                model=model,
                 backfill=backfill,
                 again=again,
+                consolidate=consolidate,
+                consented=yes or confirmed,
+                confirmed=confirmed,
                 dry_run=dry_run,
                 progress=told,
             )
@@ -112,6 +130,20 @@ def command(
         )
     if report.all_failed:
         raise SystemExit(3)
+
+
+def has_agreed(memory: "Memory", *, model: str | None, yes: bool) -> bool:
+    """Whether a person agrees here and now. Nobody is asked twice for one server and model."""
+    needed = memory.consent_needed(model=model)
+    if needed is None:
+        return False
+    from .confirm import agreed
+
+    question = (
+        f"What sessions say is sent to {needed.base_url} ({', '.join(needed.models)}), without the"
+        " secrets that are recognised in it. Send it, now and in later runs?"
+    )
+    return agreed(question, yes=yes)
 
 
 def working_folder() -> Path | None:

@@ -68,6 +68,7 @@ def survey(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Su
             resume_offset=lines.resume_offset,
             polluting=tuple(reader.polluting),
             citations=_citations(path, turns, header, line_limit=line_limit),
+            limits=reader.limits,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ...domain.events import Kind, Tool
+from ...domain.guard import RateLimits
 from ...domain.ids import UUID
 from ...domain.session import AnyItem, Change, Header
 from .lines import Found
@@ -65,6 +66,7 @@ class Reader(Protocol):
     skipped: Counter[str]
     polluting: dict[str, None]
     noted: list[Noted]
+    limits: tuple[int, RateLimits] | None
 
     def read(self, found: Found) -> Iterator[AnyItem]:
         """The items of one record; what it says of the session is kept for `header`."""

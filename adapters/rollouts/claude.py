@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...domain.events import Kind
+from ...domain.guard import RateLimits
 from ...domain.ids import UUID
 from ...domain.session import (
     Agent,
@@ -96,6 +97,7 @@ class ClaudeReader:
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
         self.noted: list[Noted] = []  # Claude Code takes nothing out of a reply.
+        self.limits: tuple[int, RateLimits] | None = None  # Nor does it say what is left.
         self.preview = Preview()
         self._now_ms = now_ms
         self._first_id = identity(first.get("sessionId")) or ""

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...domain.citation import usage_ids
 from ...domain.events import Kind, Mode
+from ...domain.guard import RateLimits, Window
 from ...domain.session import (
     Agent,
     AnyItem,
@@ -124,6 +125,7 @@ class CodexReader:
         self.skipped: Counter[str] = Counter()
         self.polluting: dict[str, None] = {}
         self.noted: list[Noted] = []
+        self.limits: tuple[int, RateLimits] | None = None
         self.meta: dict[str, Any] = {}
         self.preview = Preview()
         self.goal: str | None = None
@@ -540,10 +542,25 @@ class CodexReader:
                 server = filled(table(event.get("invocation")).get("server"))
                 if server and not _is_declined(table(event.get("result")).get("Err")):
                     self.polluting.setdefault(f"mcp:{server}")
+            case "token_count":
+                self._notice_limits(table(event.get("rate_limits")), where)
             case str() as kind if kind in CODEX_EVENTS_IGNORED:
                 pass
             case kind:
                 self.skipped[kind_name(kind, "event_msg without type")] += 1
+
+    def _notice_limits(self, told: dict[str, Any], where: dict[str, Any]) -> None:
+        at_ms = where["at_ms"]
+        if not told or at_ms is None or at_ms > self._now_ms or where["inherited"]:
+            return
+        limits = RateLimits(
+            limit_id=string(told.get("limit_id")),
+            primary=_window(told.get("primary"), at_ms),
+            secondary=_window(told.get("secondary"), at_ms),
+            reached=told.get("rate_limit_reached_type") is not None,
+        )
+        if limits.primary or limits.secondary or limits.reached:
+            self.limits = at_ms, limits
 
     def _note(self, event: dict[str, Any], where: dict[str, Any]) -> None:
         """A reply's citation, which Codex has taken out of the text that it shows."""
@@ -602,6 +619,18 @@ class CodexReader:
         for item in entries(payload.get("replacement_history")):
             yield from self._item(table(item), {}, copied)
         self._items_alone.clear()
+
+
+def _window(told: object, at_ms: int) -> Window | None:
+    """Older programs said how long a window lasts on, not when it ends."""
+    window = table(told)
+    used = window.get("used_percent")
+    if isinstance(used, bool) or not isinstance(used, int | float):
+        return None
+    ends, lasts = window.get("resets_at"), window.get("resets_in_seconds")
+    if not isinstance(ends, int):
+        ends = at_ms // 1000 + lasts if isinstance(lasts, int) else None
+    return Window(used_percent=float(used), resets_at=ends)
 
 
 def given(record: dict[str, Any]) -> Iterator[object]:

@@ -22,7 +22,7 @@ CODEX_ITEMS = _words(
 # Events that say nothing about the session that another record does not say better.
 CODEX_EVENTS_IGNORED = _words(
     "agent_reasoning agent_reasoning_raw_content agent_reasoning_section_break"
-    " token_count thread_name_updated context_compacted entered_review_mode exited_review_mode"
+    " thread_name_updated context_compacted entered_review_mode exited_review_mode"
     " undo_completed task_complete turn_complete image_generation_end patch_apply_end"
     " injected_message error guardian_assessment web_search_end exec_command_end"
     " view_image_tool_call collab_agent_spawn_end collab_agent_interaction_end collab_waiting_end"

@@ -238,19 +238,32 @@ class Interrupting:
         return OfflineConsolidator().propose(task)
 
 
-class Telling:
-    """An extractor that says what it is told to, by thread id, and is offline's otherwise."""
+class AtOnce:
+    """An extractor that answers while it is asked, and is paid nothing."""
 
     name = "offline"
+    slots = 1
+    remaining_percent = None
+
+    def digest(self, memory_version):
+        return None
+
+    def stop(self):
+        pass
+
+
+class Telling(AtOnce):
+    """An extractor that says what it is told to, by thread id, and is offline's otherwise."""
 
     def __init__(self, **told) -> None:
         self.told = told
         self.read: list[str] = []
 
-    def extract(self, header, items):
+    def extract(self, material):
+        header = material.header
         self.read.append(header.thread_id)
-        say = self.told.get(header.thread_id)
-        return say(header, items) if say else OfflineExtractor().extract(header, items)
+        say = self.told.get(header.thread_id) or OfflineExtractor().extract
+        return say(header, material.items())
 
 
 @contextmanager
@@ -272,6 +285,7 @@ __all__ = [
     "MOSS",
     "NOON",
     "ROLLOUTS",
+    "AtOnce",
     "Home",
     "Interrupting",
     "Session",

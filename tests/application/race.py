@@ -34,7 +34,7 @@ from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
 from threadbook.application import forget
 from threadbook.domain.refusals import Refused
 
-from tests.application.homes import DAY_S, HOUR_S, NOON, Session, rfc, thread_id, used
+from tests.application.homes import DAY_S, HOUR_S, NOON, AtOnce, Session, rfc, thread_id, used
 from tests.application.planted import said
 from tests.application.processes import Process
 
@@ -45,8 +45,8 @@ PLACES = {
     "run": (
         ("ingest.py", "record_one"),
         ("phase1.py", "claim"),
-        ("phase1.py", "read"),
-        ("phase1.py", "read"),
+        ("phase1.py", "begin"),
+        ("phase1.py", "begin"),
         ("phase1.py", "record"),
         ("phase2.py", "claim"),
         ("phase2.py", "proposed"),
@@ -404,17 +404,16 @@ def names(frame) -> Iterator[str]:
         frame = frame.f_back
 
 
-class Slow:
+class Slow(AtOnce):
     """The offline model, which takes its time."""
 
-    name = "offline"
     kind = "offline"
 
     def __init__(self, life: Life, model) -> None:
         self.life, self.model = life, model
 
-    def extract(self, header, items):
-        found = self.model.extract(header, items)
+    def extract(self, material):
+        found = self.model.extract(material.header, material.items())
         self.life.think(0.03)
         return found
 

@@ -277,7 +277,7 @@ def moments(race: Race, told: list[Told], log: list) -> Counter[str]:
             found["died at a place"] += 1
             for name in (
                 "phase1.claim",
-                "phase1.read",
+                "phase1.begin",
                 "phase1.record",
                 "phase2.claim",
                 "phase2.publish",

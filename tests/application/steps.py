@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application import citing, people, phase1, phase2, startup
-from threadbook.application.phase1 import ExtractionFailed
-from threadbook.application.ports import ConsolidationFailed, Extracted
+from threadbook.application.ports import ConsolidationFailed, Extracted, ExtractionFailed
+from threadbook.application.purse import Purse
 from threadbook.application.roots import Root
 from threadbook.domain import consolidation
 from threadbook.domain.eligibility import Limits
@@ -24,18 +24,18 @@ from threadbook.domain.events import (
 from threadbook.domain.session import Human
 from threadbook.projections import jobs, progress, selection, stage1_outputs, threads
 
-from tests.application.homes import Home, Session, show
+from tests.application.homes import AtOnce, Home, Session, show
 
 LIMITS = Limits(running_cap=8)
 
 
-class Luna:
+class Luna(AtOnce):
     """An extractor that keeps what a person typed, and nothing of a session that was silent."""
 
     name = "gpt-6-luna"
 
-    def extract(self, header, items):
-        typed = "\n".join(item.text for item in items if isinstance(item, Human))
+    def extract(self, material):
+        typed = "\n".join(item.text for item in material.items() if isinstance(item, Human))
         return taught(typed)
 
 
@@ -51,7 +51,7 @@ def failing(kind="bad_reply", retry_after_s=None):
     """An extractor whose model cannot be used."""
 
     class Failing(Luna):
-        def extract(self, header, items):
+        def extract(self, material):
             raise ExtractionFailed(kind, "no_json", retry_after_s=retry_after_s)
 
     return Failing()
@@ -139,29 +139,21 @@ class Steps:
 
     def finishes(self, claimed) -> str:
         """Read it to its end as a run does; the name of the count that it adds to."""
-        with self.store.reading() as view:
-            (thread,) = view.rows(threads, (claimed.thread_id,))
-        return phase1.one(
-            self.around,
-            claimed,
-            thread,
-            source=Path(thread.rollout_path),
-            run_id="r",
-            backfill=False,
-        )
+        return self.reads_to_the_end(self.around, claimed)
 
     def fails(self, claimed, kind="bad_reply", *, retry_after_s=None) -> str:
         around = replace(self.around, extractor=failing(kind, retry_after_s))
+        return self.reads_to_the_end(around, claimed)
+
+    def reads_to_the_end(self, around, lease) -> str:
         with self.store.reading() as view:
-            (thread,) = view.rows(threads, (claimed.thread_id,))
-        return phase1.one(
-            around,
-            claimed,
-            thread,
-            source=Path(thread.rollout_path),
-            run_id="r",
-            backfill=False,
-        )
+            (thread,) = view.rows(threads, (lease.thread_id,))
+        budget = Purse(run_max=0, day_max=0)
+        reading = phase1.Reading(around, run_id="r", backfill=False, budget=budget)
+        source = Path(thread.rollout_path)
+        reading.begin(phase1.Claimed(lease=lease, thread=thread, source=source))
+        (outcome,) = (n for n in ("succeeded", "no_output", "failed") if getattr(reading.report, n))
+        return outcome
 
     def phase1(self, **limits):
         """All of phase 1, within other limits if they are given."""

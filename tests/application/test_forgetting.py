@@ -14,8 +14,8 @@ from threadbook.adapters.store import StoreDamaged
 from threadbook.adapters.workspace import Workspace
 from threadbook.application import forget
 from threadbook.application.forget import OnlyAPerson, StillInTheFolder
-from threadbook.application.phase1 import ExtractionFailed
-from threadbook.application.ports import Extracted, Proposal
+from threadbook.application.ports import ExtractionFailed
+from threadbook.application.ports import Extracted
 from threadbook.domain.events import (
     ArtifactsPublished,
     FolderEdited,

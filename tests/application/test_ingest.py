@@ -159,7 +159,7 @@ def test_a_dry_run_knows_what_is_being_read_and_what_failed(home):
 
 
 def fails(header, items):
-    from threadbook.application.phase1 import ExtractionFailed
+    from threadbook.application.ports import ExtractionFailed
 
     raise ExtractionFailed("bad_reply", "no_json")
 

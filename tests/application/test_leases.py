@@ -10,7 +10,7 @@ from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.workers import Workers
 from threadbook.application import phase1, phase2
 from threadbook.application.explain import thread_lines
-from threadbook.application.phase1 import ExtractionFailed
+from threadbook.application.ports import ExtractionFailed
 from threadbook.application.ports import ConsolidationFailed, Failure, Proposal
 from threadbook.application.roots import Root
 from threadbook.domain.events import (
@@ -314,10 +314,10 @@ def test_a_failed_reading_waits_and_spends_a_try_and_leaves_the_rest_alone(home)
 
 def test_a_run_says_what_its_calls_cost_those_that_failed_included(home):
     class Billed(Telling):
-        def extract(self, header, items):
-            if header.thread_id == B.id:
+        def extract(self, material):
+            if material.header.thread_id == B.id:
                 raise ExtractionFailed("refused", "refused", tokens=cost(calls=1, input=70))
-            return replace(super().extract(header, items), tokens=cost(calls=2, output=9))
+            return replace(super().extract(material), tokens=cost(calls=2, output=9))
 
     home.write(A, B)
 
@@ -332,15 +332,15 @@ def test_what_another_run_spends_meanwhile_is_that_runs_cost(home):
     inner = []
 
     class Billed(Telling):
-        def extract(self, header, items):
-            return replace(super().extract(header, items), tokens=cost(calls=2))
+        def extract(self, material):
+            return replace(super().extract(material), tokens=cost(calls=2))
 
     class Interrupted(Telling):
-        def extract(self, header, items):
+        def extract(self, material):
             if not inner:
                 with home.another() as other:
                     inner.append(home.run_with(extractor=Billed(), memory=other))
-            return replace(super().extract(header, items), tokens=cost(calls=1))
+            return replace(super().extract(material), tokens=cost(calls=1))
 
     home.write(A, B)
 

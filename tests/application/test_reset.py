@@ -209,12 +209,12 @@ def test_a_run_that_goes_on_after_a_killed_reset_writes_into_an_empty_folder(lea
     learned.write(*(Session(number=n, cwd=FERN, says=says) for n in (3, 4)))
 
     class Resetting(Telling):
-        def extract(self, header, items):
+        def extract(self, material):
             if not self.read:
                 with pytest.MonkeyPatch.context() as patch:
                     patch.setattr(reset, "finish", lambda around: [])
                     learned.another().reset()
-            return super().extract(header, items)
+            return super().extract(material)
 
     learned.run_with(extractor=Resetting())
 

@@ -287,9 +287,9 @@ class StoreRace(RuleBasedStateMachine):
         during_reading, during_consolidation = [*during_reading], [*during_consolidation]
 
         class Reading(Luna):
-            def extract(self, header, items):
+            def extract(self, material):
                 cut(during_reading)
-                return super().extract(header, items)
+                return super().extract(material)
 
         class Consolidating(Terra):
             def consolidate(self, **given):
