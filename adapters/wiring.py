@@ -307,7 +307,9 @@ class LateExtractor:
     def extract(self, material: Material) -> Extracted | None:
         from .offline import OfflineExtractor
 
-        return OfflineExtractor().extract(material.header, material.items())
+        return OfflineExtractor().extract(
+            material.header, material.items(), memory_version=material.memory_version
+        )
 
     def stop(self) -> None:
         """It has answered whenever somebody could ask."""

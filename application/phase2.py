@@ -267,7 +267,7 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed) -> dict[str, st
         published=claimed.published,
     )
     files = dict(around.consolidator.propose(task).files)
-    if problems(files):
+    if problems(files, version=root.memory_version):
         raise ConsolidationFailed("failed_invalid_artifacts")
     return files
 

@@ -19,72 +19,22 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from msgspec import Struct
-
 from ...application import ports
 from ...application.ports import PhaseTwoOutput
-from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARIES, SUMMARY_BYTES_MAX, task_marks
-from ...projections.folder import summary_file_names
-from . import cues, lines, memory
-from .memory import Remembered
-from .reading import loose
+from ...domain.artifact import (
+    MEMORY,
+    SINGLE_MARKS_MAX,
+    SUMMARIES,
+    SUMMARY,
+    SUMMARY_BYTES_MAX,
+)
+from . import histories, lines, memory
+from .sheet import Line, fitted, place, recent_days, said_when
+from .tasks import Group, Task, bullets, groups_of, lasts, preferences, references
 
-RECENT_DAYS = 3
 LEARNINGS_MAX = 3  # Of one session; MEMORY.md has the rest.
 _CWDS_MAX = 5
-_ERROR_SHOWN = re.compile(r" failed(?: \d+ times)? \((.*?)\)(?=;|$)")
 _ANSWERED = re.compile(r"; afterwards `.+` passed$")
-_WROTE = re.compile(r'^the user wrote "(.*)"$')
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    number: int
-    output: PhaseTwoOutput
-    remembered: Remembered
-    name: str
-    group: str
-    cwd: str
-    file: str
-
-    @property
-    def day(self) -> str:
-        return memory.day(self.output.updated_at)
-
-    @property
-    def keywords(self) -> list[str]:
-        """The words of the session, less those that its failure lines already show."""
-        shown = [lines.unspanned(failure) for failure in self.remembered.failures]
-        # A line whose error is nothing but the word says it already; of a longer error the words
-        # are what somebody would search for.
-        whole = {error for line in shown for error in _ERROR_SHOWN.findall(line)}
-        found = [w for w in self.remembered.keywords if memory.searchable(w) and w not in whole]
-        return found or memory.named_by(self.group, self.name, self.day)
-
-
-class Group(Struct, frozen=True, kw_only=True):
-    """The tasks of one project, in the order of their numbers."""
-
-    name: str
-    tasks: tuple[Task, ...]
-
-    @property
-    def updated_at(self) -> int:
-        return max(task.output.updated_at for task in self.tasks)
-
-
-class Bullet(Struct, frozen=True, kw_only=True):
-    """A statement once, with every task that supports it, newest first in time."""
-
-    text: str
-    tasks: tuple[Task, ...]
-
-    @property
-    def line(self) -> str:
-        return f"- {self.text} {references(self.tasks)}"
-
-    @property
-    def updated_at(self) -> int:
-        return max(task.output.updated_at for task in self.tasks)
 
 
 class OfflineConsolidator:
@@ -93,55 +43,24 @@ class OfflineConsolidator:
 
     def propose(self, task: ports.Task) -> ports.Proposal:
         return ports.Proposal(
-            files=self.consolidate(scope=task.scope, outputs=task.outputs, published=task.published)
+            files=self.consolidate(
+                memory_version=task.memory_version, scope=task.scope, outputs=task.outputs
+            )
         )
 
     def consolidate(
-        self, *, scope: str, outputs: Sequence[PhaseTwoOutput], published: Mapping[str, str]
+        self,
+        *,
+        scope: str,
+        outputs: Sequence[PhaseTwoOutput],
+        published: Mapping[str, str] | None = None,
+        memory_version: str = "v1",
     ) -> dict[str, str]:
         # What was published is not read: a line whose session has gone must not come from there.
-        groups = _groups(scope, outputs)
-        return {"MEMORY.md": _handbook(groups), "memory_summary.md": _summary(groups)}
-
-
-def references(tasks: Sequence[Task]) -> str:
-    return task_marks(task.number for task in tasks)
-
-
-def _groups(scope: str, outputs: Sequence[PhaseTwoOutput]) -> list[Group]:
-    """The newest project first; a name that two places share is told apart by the place."""
-    files = summary_file_names(outputs)
-    found: dict[tuple[str, str], list[Task]] = {}
-    for number, output in enumerate(sorted(outputs, key=lambda o: o.thread_id), 1):
-        remembered = memory.parse(output.raw_memory)
-        cwd = lines.path(output.cwd) or "unknown"
-        if scope.startswith("project:"):
-            # A scope is one project, whatever its sub-directories are called.
-            key = (lines.path(re.sub(r"-[0-9a-f]{8}$", "", scope.removeprefix("project:"))), "")
-        else:
-            key = (remembered.task_group or memory.task_group(None, output.cwd), cwd)
-        task = Task(
-            number=number,
-            output=output,
-            remembered=remembered,
-            name=_name(output, remembered),
-            group=key[0],
-            cwd=cwd,
-            file=files[output.thread_id],
-        )
-        found.setdefault(key, []).append(task)
-    names = [name for name, _ in found]
-    groups = [
-        Group(name=f"{name} ({cwd})" if names.count(name) > 1 else name, tasks=tuple(tasks))
-        for (name, cwd), tasks in found.items()
-    ]
-    return sorted(groups, key=lambda g: (-g.updated_at, g.tasks[0].number))
-
-
-def _name(output: PhaseTwoOutput, remembered: Remembered) -> str:
-    heading = re.search(r"^#[ \t]+(.+)$", output.rollout_summary, re.MULTILINE)
-    named = remembered.task or (heading[1] if heading else "") or output.rollout_slug or ""
-    return lines.name(named) or f"session {lines.one_line(output.thread_id, 80)}"
+        if memory_version == "v2":
+            return {SUMMARY: histories.summary(scope, outputs)}
+        groups = groups_of(scope, outputs, lambda output: memory.parse(output.raw_memory))
+        return {MEMORY: _handbook(groups), SUMMARY: _summary(groups)}
 
 
 # MEMORY.md
@@ -167,13 +86,13 @@ def _group(group: Group) -> str:
         blocks.append(_block([f"## Task {task.number}: {task.name}, {task.remembered.outcome}"]))
         blocks.append(_block(["### rollout_summary_files", _source(task)]))
         blocks.append(_block(["### keywords", f"- {', '.join(task.keywords)}"]))
-    for heading, bullets in (
+    for heading, statements in (
         ("## User preferences", preferences(group)),
-        ("## Reusable knowledge", _bullets(group, "knowledge")),
-        ("## Failures and how to do differently", _bullets(group, "failures")),
+        ("## Reusable knowledge", bullets(group, "knowledge")),
+        ("## Failures and how to do differently", bullets(group, "failures")),
     ):
-        if bullets:
-            blocks.append(_block([heading, *(bullet.line for bullet in bullets)]))
+        if statements:
+            blocks.append(_block([heading, *(each.line for each in statements)]))
     return "\n".join(blocks)
 
 
@@ -195,67 +114,21 @@ def _source(task: Task) -> str:
     )
 
 
-def preferences(group: Group) -> list[Bullet]:
-    """Wishes that last before corrections, each in its newest order."""
-    bullets = _bullets(group, "preferences")
-    return sorted(bullets, key=lambda bullet: not lasts(bullet))
-
-
-def lasts(bullet: Bullet) -> bool:
-    """Whether the quote is a wish that lasts. Another writer's line is taken at its word."""
-    wrote = _WROTE.match(bullet.text)
-    return wrote is None or cues.lasts(wrote[1])
-
-
-def _bullets(group: Group, section: str) -> list[Bullet]:
-    """Each statement once, the newest session's first, a session's own in their order."""
-    found: dict[str, Bullet] = {}
-    for task in sorted(group.tasks, key=lambda t: (-t.output.updated_at, t.number)):
-        texts: tuple[str, ...] = getattr(task.remembered, section)
-        for text in texts:
-            key = loose(text)
-            before = found.get(key)
-            found[key] = (
-                Bullet(text=text, tasks=(task,))
-                if before is None
-                else Bullet(text=before.text, tasks=(*before.tasks, task))
-            )
-    return list(found.values())
-
-
 # memory_summary.md
 
 
-class Line(Struct, frozen=True, kw_only=True):
-    """A line of the summary, or the headings over the lines that follow. Low `worth` goes first."""
-
-    text: str
-    place: tuple[str, ...]
-    worth: int
-    updated_at: int
-
-
 def _summary(groups: Sequence[Group]) -> str:
-    told = [*_wishes(groups), *_index(groups)]
-    kept = set(range(len(told)))
-    # The oldest of the least worth goes first.
-    leaving = sorted(kept, key=lambda i: (told[i].worth, told[i].updated_at, -i))
-    # The text only shrinks: count the bytes down, and write it out when the count says it fits.
-    while True:
-        text = _written([told[i] for i in sorted(kept)], len(told) - len(kept))
-        over = len(text.encode("utf-8", "replace")) - SUMMARY_BYTES_MAX
-        if over <= 0:
-            return text
-        while over > 0 and leaving:
-            gone = leaving.pop(0)
-            kept.discard(gone)
-            over -= len(told[gone].text.encode("utf-8", "replace")) + 1
+    return fitted(
+        [*_wishes(groups), *_index(groups)],
+        bytes_max=SUMMARY_BYTES_MAX,
+        rest=f"{MEMORY} holds all",
+    )
 
 
 def _wishes(groups: Sequence[Group]) -> list[Line]:
     return [
         Line(
-            text=f"- in {group.name} {bullet.text} ({_said_when(bullet)})"
+            text=f"- in {group.name} {bullet.text} ({said_when(bullet)})"
             f" {references(bullet.tasks[:SINGLE_MARKS_MAX])}",
             place=(),
             worth=5,
@@ -267,26 +140,15 @@ def _wishes(groups: Sequence[Group]) -> list[Line]:
     ]
 
 
-def _said_when(bullet: Bullet) -> str:
-    day = memory.day(bullet.updated_at)
-    count = len({task.number for task in bullet.tasks})
-    return day if count <= SINGLE_MARKS_MAX else f"{day}, in {count} sessions"
-
-
 def _index(groups: Sequence[Group]) -> list[Line]:
-    days = sorted({task.day for group in groups for task in group.tasks}, reverse=True)
-    recent = set(days[:RECENT_DAYS])
+    recent = recent_days(groups)
     told: list[Line] = []
     older: list[Line] = []
     for group in groups:
         tasks = sorted(group.tasks, key=lambda t: (t.day, t.output.updated_at), reverse=True)
         for at, task in enumerate(tasks):
             new = task.day in recent
-            place = (
-                (f"### {group.name}", f"#### {task.day}")
-                if new
-                else ("### Older Memory Topics", f"#### {group.name}")
-            )
+            where = place(group, task, recent=new)
             into = told if new else older
             # Each project keeps a line as long as there is room for one.
             worth = 4 if at == 0 else 2 + new
@@ -294,12 +156,12 @@ def _index(groups: Sequence[Group]) -> list[Line]:
             topic = f"- {task.name}: {', '.join(task.keywords)} {mark}"
             desc = f"  - desc: {_described(task)} {mark}"
             updated_at = task.output.updated_at
-            into.append(Line(text=topic, place=place, worth=worth, updated_at=updated_at))
-            into.append(Line(text=desc, place=place, worth=int(new), updated_at=updated_at))
+            into.append(Line(text=topic, place=where, worth=worth, updated_at=updated_at))
+            into.append(Line(text=desc, place=where, worth=int(new), updated_at=updated_at))
             if new:
                 for learned in _learnings(task):
                     text = f"  - learnings: {learned} {mark}"
-                    into.append(Line(text=text, place=place, worth=0, updated_at=updated_at))
+                    into.append(Line(text=text, place=where, worth=0, updated_at=updated_at))
     return told + older
 
 
@@ -315,33 +177,3 @@ def _described(task: Task) -> str:
         # The name stands in the line above.
         description = description.rpartition('"; ')[2]
     return "; ".join(filter(None, (task.remembered.outcome, description)))
-
-
-def _written(told: Sequence[Line], left_out: int) -> str:
-    wishes = [line.text for line in told if not line.place]
-    out = [
-        "v1",
-        "",
-        "## User Profile",
-        "",
-        "## User preferences",
-        *wishes,
-        "",
-        "## General Tips",
-        "",
-    ]
-    out.append("## What's in Memory")
-    place: tuple[str, ...] = ()
-    for line in told:
-        for depth, heading in enumerate(line.place):
-            if line.place[: depth + 1] != place[: depth + 1]:
-                out.append(heading)
-        place = line.place or place
-        if line.place:
-            out.append(line.text)
-    if left_out:
-        out += [
-            "",
-            f"({lines.counted(left_out, 'line')} left out for length; MEMORY.md holds all.)",
-        ]
-    return "\n".join(out) + "\n"

@@ -1,4 +1,4 @@
-"""The offline extractor: a session in, two texts out, made of quotes and counts.
+"""The offline extractor: a session in, a version's texts out, made of quotes and counts.
 
 The same session gives the same bytes. A session that teaches nothing gives nothing: passing
 commands, questions and thanks teach nothing.
@@ -9,14 +9,16 @@ from collections.abc import Iterable
 
 from ...application.ports import Extracted
 from ...domain.session import AnyItem, Header
-from . import lines, memory, reading
+from . import history, lines, memory, reading
 from .reading import Typed
 
 
 class OfflineExtractor:
     name = "offline"
 
-    def extract(self, header: Header, items: Iterable[AnyItem]) -> Extracted | None:
+    def extract(
+        self, header: Header, items: Iterable[AnyItem], *, memory_version: str = "v1"
+    ) -> Extracted | None:
         facts = memory.facts(header, reading.read(items))
         if facts is None:
             return None
@@ -25,8 +27,10 @@ class OfflineExtractor:
         if facts.judged:
             evidence.append(_evidence("outcome", facts.judged))
         return Extracted(
-            raw_memory=memory.raw_memory(facts),
-            rollout_summary=memory.rollout_summary(facts),
+            raw_memory="" if memory_version == "v2" else memory.raw_memory(facts),
+            rollout_summary=(
+                history.render(facts) if memory_version == "v2" else memory.rollout_summary(facts)
+            ),
             rollout_slug=lines.slug(facts.name),
             evidence=json.dumps(evidence, ensure_ascii=False),
             omitted=facts.omitted,

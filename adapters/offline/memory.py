@@ -119,6 +119,7 @@ def rollout_summary(f: Facts) -> str:
         + (f" ({f.failed_commands} failed)" if f.failed_commands else ""),
         f"{lines.counted(len(f.files), 'file')} changed",
     ]
+    files = [f"files changed: {files_told(f)}"] if f.files else []
     answers = list(dict.fromkeys(x.answer.text for x in f.failures if x.answer))
     blocks = [
         f"# {f.name}: {f.outcome}",
@@ -127,7 +128,7 @@ def rollout_summary(f: Facts) -> str:
         f"Outcome: {f.outcome} ({'; '.join(f.outcome_facts)})",
         _section("Preference signals:", _preferences(f)),
         _section("Failures and how to do differently:", [_failure_told(x) for x in f.failures]),
-        _section("Reusable knowledge:", [*_files_told(f), *map(_passed_told, f.passed)]),
+        _section("Reusable knowledge:", [*files, *map(passed_told, f.passed)]),
         _section("References:", [f"[{n}] {text}" for n, text in enumerate(answers, 1)]),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
@@ -160,7 +161,7 @@ def raw_memory(f: Facts) -> str:
         f"task_outcome: {f.outcome}",
     ]
     knowledge = [f"{r.text} passed ({r.result or 'exit 0'}) on {f.day}" for r in f.passed]
-    failed = [_failure_kept(x) for x in f.failures if not x.repeated]
+    failed = [failure_kept(x) for x in f.failures if not x.repeated]
     references = [f"[{n}] {path}" for n, path in enumerate(f.files[:FILES_MAX], 1)]
     blocks = [
         "\n".join(head),
@@ -266,7 +267,7 @@ def _failure_told(x: Failure) -> str:
     return f"{told}; afterwards {x.answer.text} passed."
 
 
-def _failure_kept(x: Failure) -> str:
+def failure_kept(x: Failure) -> str:
     why = x.run.error or ("" if x.run.exit_code is None else f"exit {x.run.exit_code}")
     told = _failed(x) + (f" ({why})" if why else "")
     if x.answer is None:
@@ -274,16 +275,14 @@ def _failure_kept(x: Failure) -> str:
     return f"{told}; afterwards {x.answer.text} passed"
 
 
-def _passed_told(run: Run) -> str:
+def passed_told(run: Run) -> str:
     return f"{run.text} passed ({': '.join(filter(None, ('exit 0', run.result)))})"
 
 
-def _files_told(f: Facts) -> list[str]:
-    if not f.files:
-        return []
+def files_told(f: Facts) -> str:
     more = len(f.files) - FILES_MAX
     told = ", ".join(f.files[:FILES_MAX])
-    return [f"files changed: {told}" + (f" and {more} more" if more > 0 else "")]
+    return told + (f" and {more} more" if more > 0 else "")
 
 
 def _section(label: str, bullets: Sequence[str]) -> str:
@@ -363,17 +362,17 @@ def parse(raw: str) -> Remembered:
             found[section][-1] += " " + bare
     outcome = fields.get("task_outcome", "")
     return Remembered(
-        task=_bullet(fields.get("task") or title or "") or None,
-        task_group=_bullet(fields.get("task_group", "")) or None,
+        task=statement(fields.get("task") or title or "") or None,
+        task_group=statement(fields.get("task_group", "")) or None,
         outcome=outcome if outcome in OUTCOMES else "uncertain",
-        description=_bullet(fields.get("description", "")) or None,
+        description=statement(fields.get("description", "")) or None,
         keywords=tuple(
-            filter(None, (_bullet(w).strip("[]") for w in fields.get("keywords", "").split(",")))
+            filter(None, (statement(w).strip("[]") for w in fields.get("keywords", "").split(",")))
         ),
-        preferences=_bullets(found["preferences"]),
+        preferences=statements(found["preferences"]),
         # That a check passed on a day is true of that day; the session's own summary keeps it.
-        knowledge=_bullets(b for b in found["knowledge"] if not _PASSED_THEN.match(b)),
-        failures=_bullets(found["failures"]),
+        knowledge=statements(b for b in found["knowledge"] if not _PASSED_THEN.match(b)),
+        failures=statements(found["failures"]),
     )
 
 
@@ -385,10 +384,10 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] in "'\"" else value
 
 
-def _bullets(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(filter(None, map(_bullet, texts)))
+def statements(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(filter(None, map(statement, texts)))
 
 
-def _bullet(text: str) -> str:
+def statement(text: str) -> str:
     """A line of somebody's raw memory. Its own task numbers mean nothing outside it."""
     return lines.one_line(_OWN_REFERENCES.sub("", text), BULLET_CHARS_MAX)
