@@ -4,12 +4,20 @@ Gates are reasons against a session. A lease, a cap, a wait and a rest are reaso
 stand apart as `waiting`. At an earlier position, now is the time that position was recorded.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
 
 from ..domain import consolidation, eligibility, extraction, selection
 from ..domain.events import (
+    NO_TOKENS,
     Phase2Succeeded,
+    Stage1Succeeded,
+    Stage1SucceededNoOutput,
+    Tokens,
     consolidation_stream,
     extraction_stream,
     thread_stream,
@@ -20,9 +28,9 @@ from ..projections import jobs, stage1_outputs, threads
 from ..projections import selection as snapshots
 from . import state
 from .ports import View
-from .reports import Explanation, GateAnswer, ThreadLine
+from .reports import Explanation, GateAnswer, Reading, ThreadLine
 from .requests import root_of
-from .surroundings import GLOBAL, Policy
+from .surroundings import GLOBAL, VERSIONS, Policy
 
 
 def explain(
@@ -68,6 +76,55 @@ def explain(
         events=positions(view, thread_id, version),
         uses=0 if output is None else output.usage_count,
         last_used_at=None if output is None else output.last_usage,
+        spent=spent_on(view, thread_id),
+        reading=last_reading(view, thread_id, version),
+    )
+
+
+def spent_on(view: View, thread_id: str) -> list[Tokens]:
+    """What the thread has cost in every version and whatever came of it, by model."""
+    found: dict[str, Tokens] = {}
+    for version in VERSIONS:
+        for recorded in view.events(stream=extraction_stream(version, thread_id)):
+            cost = getattr(recorded.event, "tokens", NO_TOKENS)
+            if cost.calls or cost.input or cost.output:
+                found[cost.model] = added(found.get(cost.model, NO_TOKENS), cost)
+    return [found[model] for model in sorted(found)]
+
+
+def added(total: Tokens, more: Tokens) -> Tokens:
+    """Of several models the last that was called gives its name."""
+    return Tokens(
+        model=more.model if more.calls else total.model,
+        calls=total.calls + more.calls,
+        input=total.input + more.input,
+        cached=total.cached + more.cached,
+        output=total.output + more.output,
+        reasoning=total.reasoning + more.reasoning,
+    )
+
+
+def last_reading(view: View, thread_id: str, version: str) -> Reading | None:
+    done: Stage1Succeeded | Stage1SucceededNoOutput | None = None
+    for recorded in view.events(stream=extraction_stream(version, thread_id)):
+        if isinstance(recorded.event, Stage1Succeeded | Stage1SucceededNoOutput):
+            done = recorded.event
+    if done is None:
+        return None
+    taught = done if isinstance(done, Stage1Succeeded) else None
+    evidence = view.body(taught.evidence_ref) if taught and taught.evidence_ref else None
+    quotes = Counter(
+        quote["found"]
+        for quote in msgspec.json.decode(evidence or "[]", type=list[dict[str, Any]])
+        if "found" in quote  # The offline model quotes nothing that it has not read.
+    )
+    return Reading(
+        extractor=done.extractor,
+        prompt_digest=done.prompt_digest,
+        omitted=done.omitted,
+        omitted_bytes=done.omitted_bytes,
+        suppressed=taught.suppressed if taught else 0,
+        quotes=dict(sorted(quotes.items())),
     )
 
 

@@ -86,6 +86,20 @@ class Explanation(Struct, kw_only=True):
     events: list[int]
     uses: int = 0
     last_used_at: int | None = None
+    spent: list[Tokens] = field(default_factory=list)
+    reading: "Reading | None" = None
+
+
+class Reading(Struct, kw_only=True):
+    """The last time that the thread was read to the end: by whom, how much of it was not shown to
+    them, how many statements were dropped, and how many quotes a person typed like that."""
+
+    extractor: str
+    prompt_digest: str | None = None
+    omitted: int = 0
+    omitted_bytes: int = 0
+    suppressed: int = 0
+    quotes: dict[str, int] = field(default_factory=dict)
 
 
 class ThreadLine(Struct, kw_only=True):

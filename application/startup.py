@@ -17,6 +17,7 @@ from ..domain.events import NO_TOKENS, Tokens, extraction_stream
 from ..domain.selection import cutoff_at
 from ..projections import jobs, spend, stage1_outputs, threads
 from . import consent, forget, ingest, phase1, phase2, reset, retention, state
+from .explain import added
 from .ports import Failure, Progress, View, Writing
 from .purse import purse
 from .reading import record_left
@@ -191,18 +192,6 @@ def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:
             if recorded.run_id == run_id and isinstance(recorded.event, spend.SpendEvent):
                 total = added(total, recorded.event.tokens)
     return total
-
-
-def added(total: Tokens, more: Tokens) -> Tokens:
-    """Of several models the last that was called gives its name."""
-    return Tokens(
-        model=more.model if more.calls else total.model,
-        calls=total.calls + more.calls,
-        input=total.input + more.input,
-        cached=total.cached + more.cached,
-        output=total.output + more.output,
-        reasoning=total.reasoning + more.reasoning,
-    )
 
 
 def give_back(around: Surroundings, *, run_id: str) -> None:

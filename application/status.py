@@ -7,9 +7,11 @@ from ..domain.consolidation import is_held
 from ..domain.events import AnyEvent
 from ..projections import jobs, spend
 from . import state
+from .consent import needed
 from .explain import clock, thread_lines
 from .folder import differing
 from .ports import View
+from .purse import spent_today
 from .roots import Root, chosen, chosen_inputs, is_unchanged, published, roots, snapshot
 from .surroundings import Surroundings
 
@@ -34,6 +36,25 @@ def status(around: Surroundings, view: View) -> dict[str, Any]:
             f"{row.day} {row.phase} {row.model}: {row.input + row.output} tokens, {row.calls} calls"
             for row in view.rows(spend, ())
         ],
+        "budget": budget(around, view),
+    }
+
+
+def budget(around: Surroundings, view: View) -> dict[str, Any] | None:
+    """What may still be spent at the provider; None where nobody is paid."""
+    provider = around.policy.provider
+    if provider is None:
+        return None
+    spent = spent_today(around, view)
+    limit = provider.max_tokens_per_day
+    asked = needed(around, view)
+    return {
+        "base_url": provider.base_url,
+        "models": sorted({provider.extract_model, provider.consolidation_model}),
+        "consented": asked is None,
+        "spent_today": spent,
+        "left_today": max(0, limit - spent) if limit else None,
+        "max_tokens_per_run": provider.max_tokens_per_run or None,
     }
 
 

@@ -12,6 +12,7 @@ from ..domain.session import AnyItem, Survey
 from .ports import Clock, Consolidator, Extractor, Failure, Store
 
 GLOBAL = "global"
+VERSIONS = ("v1", "v2")  # Of the memory: what is written, and how.
 
 
 class Provider(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,15 @@
 """`threadbook explain`: why a session is in or out."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
 from .common import Context, Place, options, say
+
+if TYPE_CHECKING:
+    from ...application.reports import Reading
 
 
 @click.command(name="explain")
@@ -27,9 +33,31 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
         if told.last_used_at is not None:
             times = "once" if told.uses == 1 else f"{told.uses} times"
             say(f"  cited {times}, last at {clock(told.last_used_at)}: what is cited ranks first")
+        if told.reading is not None:
+            for line in reading_lines(told.reading):
+                say(f"  {line}")
+        for cost in told.spent:
+            say(
+                f"  spent on it at {cost.model}: {cost.input + cost.output} tokens in"
+                f" {cost.calls} calls, {cost.cached} of them from its cache"
+            )
         for why in told.waiting:
             say(f"  waiting: {why}")
         positions = ", ".join(str(position) for position in told.events)
         say(f"  events: {positions or 'none'}   (threadbook log shows them)")
 
     context.show(msgspec.to_builtins(told), lines)
+
+
+def reading_lines(reading: "Reading") -> Iterator[str]:
+    by = f"read by {reading.extractor}"
+    if reading.prompt_digest:
+        by += f" with prompt {reading.prompt_digest[:12]}"
+    yield by
+    if reading.omitted:
+        size = f" ({reading.omitted_bytes} bytes)" if reading.omitted_bytes else ""
+        yield f"left out for length: {reading.omitted} items, or parts of them{size}"
+    if reading.suppressed:
+        yield f"dropped: {reading.suppressed} statements that nobody had said"
+    if reading.quotes:
+        yield "quotes: " + ", ".join(f"{n} {found}" for found, n in reading.quotes.items())

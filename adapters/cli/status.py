@@ -1,6 +1,7 @@
 """`threadbook status`: what is stored, what waits, what is in force."""
 
 import json
+from typing import Any
 
 import click
 
@@ -29,6 +30,8 @@ def command(context: Context) -> None:
             say(f"stuck     {job}")
         for line in told["spend"]:
             say(f"spent     {line}")
+        if told["budget"]:
+            say(f"budget    {budget_line(told['budget'])}")
         for pending in told["erasures_pending"]:
             say(f"erasure   pending: {pending}")
         for backup in told["backups"]:
@@ -42,3 +45,16 @@ def command(context: Context) -> None:
             say(f"setting   {key} = {json.dumps(setting['value'])}   # {setting['reason']}")
 
     context.show(told, lines)
+
+
+def budget_line(budget: dict[str, Any]) -> str:
+    left, run = budget["left_today"], budget["max_tokens_per_run"]
+    told = [
+        f"{budget['spent_today']} tokens spent today (UTC)",
+        "no limit a day" if left is None else f"{left} left",
+        "no limit a run" if run is None else f"at most {run} a run",
+        budget["base_url"],
+    ]
+    if not budget["consented"]:
+        told.append("nobody has agreed yet; `threadbook run --model openai` asks")
+    return "; ".join(told)
