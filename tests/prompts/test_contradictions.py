@@ -11,6 +11,13 @@ from threadbook.prompts import prompt
 from tests.prompts.texts import words
 
 STAGE_ONE = ("stage_one_v1", "stage_one_v2")
+CONSOLIDATION = (
+    "consolidation_v1",
+    "consolidation_v2",
+    "consolidation_input",
+    "consolidation_refused",
+    "ad_hoc_instructions",
+)
 CONTRADICTIONS = {
     "a slug that storage cuts": (
         STAGE_ONE,
@@ -36,6 +43,46 @@ CONTRADICTIONS = {
         STAGE_ONE,
         r"\b(?:edit|change|write|create|touch|modify) (?:no |any |the )?files?\b",
         "If there is nothing to keep, change no files.",
+    ),
+    "every change is the user's": (
+        CONSOLIDATION,
+        r"(?:every|all|any|each) (?:change|edit)s?\b[^.]*(?:authoritative|decided|by (?:the|a) "
+        r"(?:user|person)|the user's|presum|from the user)",
+        "Every change in the diff is authoritative and presumed to be the user's.",
+    ),
+    "a text that is obeyed": (
+        STAGE_ONE + CONSOLIDATION,
+        r"\b(?:follow|obey|carry out|execute|act on) (?:the |any |every |its |their |all )?"
+        r"(?:notes?|instructions?|requests?|orders?)",
+        "Read every note and carry out its instructions.",
+    ),
+    "transcripts that are opened": (
+        CONSOLIDATION,
+        r"\b(?:open|read|check|consult|search) (?:the |a |its |original )*"
+        r"(?:transcript|rollout_path|session log)",
+        "In doubt, open the original transcript.",
+    ),
+    "a statement that may go without a source": (
+        CONSOLIDATION,
+        r"(?<!a person wrote may )\b(?:needs?|requires?|has|have) no (?:source|mark)|sources? (?:is|are) optional"
+        r"|without (?:a )?(?:source|mark)s? (?:is|are) (?:fine|allowed|accepted)"
+        r"|depends on every",
+        "A line of the summary needs no mark.",
+    ),
+    "tasks that are counted anew": (
+        ("consolidation_v1",),
+        r"renumber|numbered? (?:anew|from 1)|within (?:its|a|the) block",
+        "Tasks are numbered from 1 within each block.",
+    ),
+    "a deleted statement that may stay": (
+        CONSOLIDATION,
+        r"(?<!not )\b(?:keep|leave|preserve|rephrase|generali[sz]e) (?:what was |a |the )?(?:deleted|removed)",
+        "You may keep a deleted statement if it is useful.",
+    ),
+    "a preference nobody stated": (
+        STAGE_ONE + CONSOLIDATION,
+        r"infer(?:red)? (?:a |the |new )?preferences?|guess what the user",
+        "Infer preferences from how the user works.",
     ),
 }
 

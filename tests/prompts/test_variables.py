@@ -18,6 +18,17 @@ VARIABLES = {
         "git_branch": "main",  # Or `unknown`.
         "contents": '[human user]\n{"type":"message"}\n',
     },
+    "consolidation_input": {  # Of both versions.
+        "mode": "incremental",  # Or `init`, where an artifact is missing or empty.
+        "diff_file": "phase2_workspace_diff.md",
+        "edited": "- MEMORY.md: 1 line added, 2 removed",  # A line a file, or `nothing`.
+        "extensions": "- extensions/ad_hoc/instructions.md",  # A line a file, or `none`.
+        "tools": "- list, read, search, write, replace, move, delete\n- finish ends the work",
+        "budget": "- 60 replies\n- 30 minutes",  # Hints; what holds is counted by code.
+    },
+    "consolidation_refused": {
+        "refusals": "- MEMORY.md:14: a statement names no task",  # A line each: where, and why.
+    },
 }
 
 
