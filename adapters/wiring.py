@@ -34,6 +34,7 @@ from .workers import Workers
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from ..domain.evidence import Shown
     from ..domain.session import AnyItem, Survey
     from .models.extractor import OpenAIExtractor
 
@@ -292,6 +293,11 @@ class Transcripts(Rollouts):
         from . import rollouts
 
         return rollouts.items(path, now_ms=now_ms)
+
+    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Shown]":
+        from . import rollouts
+
+        return rollouts.evidence(path, now_ms=now_ms)
 
 
 class LateExtractor:

@@ -3,13 +3,16 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from msgspec import Struct
 
 from ..domain.eligibility import Limits
 from ..domain.session import AnyItem, Survey
 from .ports import Clock, Consolidator, Extractor, Failure, Store
+
+if TYPE_CHECKING:
+    from ..domain.evidence import Shown
 
 GLOBAL = "global"
 VERSIONS = ("v1", "v2")  # Of the memory: what is written, and how.
@@ -80,6 +83,9 @@ class Rollouts(Protocol):
     def survey(self, path: Path, *, now_ms: int) -> Survey: ...
 
     def items(self, path: Path, *, now_ms: int) -> Iterator[AnyItem]: ...
+
+    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Shown]":
+        """What a model may be shown of the session, secrets still in it."""
 
 
 class Found(Protocol):

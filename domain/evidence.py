@@ -340,7 +340,8 @@ def written(
     *,
     gap: Callable[[int, int], bytes],
 ) -> Evidence:
-    """The chosen rows in file order, a gap for what lies between."""
+    """The chosen rows in file order, a gap for what lies between. The last line's end goes to
+    whoever writes on."""
     parts: list[bytes] = []
     next_order, next_at = 0, 0
     cut = lacking = 0
@@ -357,7 +358,7 @@ def written(
         parts.append(gap(count - next_order, total - next_at))
     left_out = total - sum(row.size for row, _ in chosen.values())
     return Evidence(
-        text=b"".join(parts).decode(),
+        text=b"".join(parts).decode().removesuffix("\n"),
         items=count,
         omitted=count - len(chosen) + cut,
         omitted_bytes=left_out + lacking,

@@ -8,6 +8,7 @@ is a `RolloutError` whose text says what to do.
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...domain.session import AnyItem, CitedReply, Header, Human, Survey
 from . import citing, claude, codex
@@ -18,6 +19,9 @@ from .errors import NotASession, RolloutError, Unreadable
 from .harness import MEMORY_FENCE
 from .lines import LINE_LIMIT_BYTES, Found, Lines
 
+if TYPE_CHECKING:
+    from ...domain.evidence import Shown
+
 __all__ = [
     "LINE_LIMIT_BYTES",
     "MEMORY_FENCE",
@@ -27,6 +31,7 @@ __all__ = [
     "Unreadable",
     "default_sources",
     "discover",
+    "evidence",
     "head",
     "items",
     "survey",
@@ -92,6 +97,28 @@ def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Ite
         reader, records = _recognised(path, lines, now_ms)
         read = chain.from_iterable(reader.read(found) for found in records)
         yield from without_own(read)
+
+
+def evidence(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> "Iterator[Shown]":
+    """What a model may be shown of the session, in file order. Raises `RolloutError`."""
+    from . import showing
+
+    with Lines(path, line_limit=line_limit) as lines:
+        reader, records = _recognised(path, lines, now_ms)
+        if not isinstance(reader, codex.CodexReader):
+            read = chain.from_iterable(reader.read(found) for found in records)
+            yield from showing.of_items(without_own(read))
+            return
+        if _was_taken_back(path, line_limit=line_limit):
+            all_items = items(path, now_ms=now_ms, line_limit=line_limit)
+            records = showing.kept(records, showing.taken_back(all_items))
+        yield from showing.Shower(path, now_ms=now_ms).shown(records)
+
+
+def _was_taken_back(path: Path, *, line_limit: int) -> bool:
+    """Whether the file speaks of turns that were taken back. Few do, and the rest are read once."""
+    with Lines(path, line_limit=line_limit, holding=(b"thread_rolled_back",)) as lines:
+        return any(True for _ in lines)
 
 
 def head(path: Path) -> Head | None:

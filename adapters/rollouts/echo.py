@@ -23,16 +23,27 @@ _OURS = re.compile(
 
 
 def without_own(items: Iterable[AnyItem]) -> Iterator[AnyItem]:
-    waiting: dict[str, None] = {}
+    own = Own()
     for item in items:
+        yield own.told(item)
+
+
+class Own:
+    """The calls on our own tools, told item by item in file order."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, None] = {}
+
+    def told(self, item: AnyItem) -> AnyItem:
+        """The item, or what stands for it where it is such a call's result."""
         if isinstance(item, Call) and item.call_id is not None and _asks_us(item):
-            waiting[item.call_id] = None
-            if len(waiting) > WAITING_MAX:
-                del waiting[next(iter(waiting))]
-        elif isinstance(item, Output) and item.call_id in waiting:
+            self._waiting[item.call_id] = None
+            if len(self._waiting) > WAITING_MAX:
+                del self._waiting[next(iter(self._waiting))]
+        elif isinstance(item, Output) and item.call_id in self._waiting:
             # Not taken off the list: an id may answer twice, and the second is no less ours.
-            item = replace(item, text=READ_BACK)
-        yield item
+            return replace(item, text=READ_BACK)
+        return item
 
 
 def _asks_us(call: Call) -> bool:
