@@ -5,6 +5,7 @@ Where a provider is paid, a run is begun only with a person's consent, and while
 enough left; what waits for that is counted.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,9 @@ from msgspec.structs import replace
 
 from ..domain import eligibility, extraction, guard
 from ..domain.events import NO_TOKENS, Tokens, extraction_stream
+from ..domain.evidence import token_limit
 from ..domain.selection import cutoff_at
+from ..domain.truncation import BYTES_A_TOKEN
 from ..projections import jobs, spend, stage1_outputs, threads
 from . import consent, forget, ingest, phase1, phase2, reset, retention, state
 from .explain import added
@@ -314,7 +317,8 @@ def count_waiting(
     around: Surroundings, view: View, report: RunReport, *, backfill: int | None
 ) -> None:
     """Sessions that are kept back by their age or by not resting yet, and those that are left out
-    for what they are, by the gate."""
+    for what they are, by the gate; and what a provider would be paid at most to read those that it
+    may."""
     now, limits = around.clock(), around.policy.limits
     for row in view.find(threads, threads.NEWEST_FIRST):
         if phase1.is_read(around, view, row):
@@ -327,8 +331,23 @@ def count_waiting(
             backfill=backfill is not None and backfill < 0,
         )
         shut = eligibility.failed(answers)
+        if shut is None or shut.name == "age":
+            report.waiting_tokens += most_tokens(around, row)
         if shut is not None and shut.name in ("age", "idle"):
             report.waiting[shut.name] = report.waiting.get(shut.name, 0) + 1
             report.stage1.waiting += shut.name == "idle"  # The others wait for a backfill.
         elif shut is not None:
             report.left_out[shut.name] = report.left_out.get(shut.name, 0) + 1
+
+
+def most_tokens(around: Surroundings, row: threads.Row) -> int:
+    """What a session can cost to read, by its file alone: much of that is never shown."""
+    provider = around.policy.provider
+    if provider is None:
+        return 0
+    try:
+        size = os.path.getsize(row.rollout_path)
+    except OSError:
+        return 0  # It is not there; whoever reads it says so.
+    shown = min(-(-size // BYTES_A_TOKEN), token_limit(provider.context_window))
+    return shown + provider.max_output_tokens

@@ -28,6 +28,9 @@ WAITING = {
     "idle": "still in use, or left only hours ago; a later run reads them",
     "running": "another run is reading them",
     "cap": "as many as may be are being read; a later run reads them",
+    "startup_cap": "a run begins no more (`max_rollouts_per_startup`); --backfill reads them all",
+    "budget": "the budget of tokens is spent; `threadbook status` says what is left",
+    "rate_limit": "the account has too little left (`min_rate_limit_remaining_percent`)",
     "backoff": "they failed and are tried again later; `threadbook status` says when",
     "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
     "source_missing": "their file is not there; what is known of them stays",
@@ -253,6 +256,17 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         say(f"  {root.path}")
     for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
         say(f"{count} waiting: {WAITING.get(why, why)}")
+    if report.waiting_tokens:
+        say(
+            f"to read what waits costs at most {report.waiting_tokens:,} tokens; `threadbook run"
+            " --backfill N` reads the newest N"
+        )
+    if report.tokens.calls:
+        spent = report.tokens
+        say(
+            f"{spent.calls} calls of {spent.model}: {spent.input:,} tokens in"
+            f" ({spent.cached:,} from its cache), {spent.output:,} out"
+        )
     left_out = sum(report.left_out.values())
     if left_out:
         kinds = ", ".join(f"{n} {LEFT_OUT.get(why, why)}" for why, n in report.left_out.items())
