@@ -64,7 +64,8 @@ CONTRADICTIONS = {
     ),
     "a statement that may go without a source": (
         CONSOLIDATION,
-        r"(?<!a person wrote may )\b(?:needs?|requires?|has|have) no (?:source|mark)|sources? (?:is|are) optional"
+        r"(?<!a person wrote may )\b(?:needs?|requires?|has|have) no (?:source|mark)"
+        r"|sources? (?:is|are) optional"
         r"|without (?:a )?(?:source|mark)s? (?:is|are) (?:fine|allowed|accepted)"
         r"|depends on every",
         "A line of the summary needs no mark.",
@@ -76,7 +77,8 @@ CONTRADICTIONS = {
     ),
     "a deleted statement that may stay": (
         CONSOLIDATION,
-        r"(?<!not )\b(?:keep|leave|preserve|rephrase|generali[sz]e) (?:what was |a |the )?(?:deleted|removed)",
+        r"(?<!not )\b(?:keep|leave|preserve|rephrase|generali[sz]e) "
+        r"(?:what was |a |the )?(?:deleted|removed)",
         "You may keep a deleted statement if it is useful.",
     ),
     "a preference nobody stated": (

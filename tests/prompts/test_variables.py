@@ -3,6 +3,7 @@
 import pytest
 from threadbook.prompts import filled, prompt
 
+from tests.prompts.demands import OTHERS
 from tests.prompts.texts import FOLDER, VARIABLE
 
 # What each variable holds is said beside it.
@@ -33,11 +34,9 @@ VARIABLES = {
 
 
 def test_these_are_all_the_prompts_that_take_something_in():
-    others = {"read_v1", "read_v2", "read_nothing"}
-
     taking = {p.stem for p in FOLDER.glob("*.md") if VARIABLE.search(p.read_text("utf-8"))}
 
-    assert taking - others == set(VARIABLES)
+    assert taking - OTHERS == set(VARIABLES)
 
 
 @pytest.mark.parametrize("name", VARIABLES)
