@@ -13,8 +13,11 @@ from itertools import accumulate
 # What has fewer letters is in other words, too, and is told only by a line that says no more.
 PART_LETTERS_MIN = 12
 
-# What numbers a statement, and not what it says.
-_NUMBERS = re.compile(r"^## Task \d+\b|(?:\[Tasks? [\d, -]+\])+\s*$")
+# What numbers a statement or points to its sessions, and not what it says.
+_NUMBERS = re.compile(
+    r"^## Task \d+\b|(?:\[Tasks? [\d, -]+\])+\s*$"
+    r"|^- rollout_summaries/\S+ — |; thread_id=[^\s,]+(?:, [^\s,]+)*\s*$"
+)
 _QUOTED = re.compile(r'"([^"]+)"')
 
 

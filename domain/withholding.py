@@ -6,10 +6,11 @@ that they are named here; whatever else there is stays, and each line keeps its 
 citation of a line means the same line before and after.
 
 Sources are read by the grammar that our own writers keep (`artifact`): a statement ends with its
-tasks, a task names its sessions' summaries. Where a text does not keep it, a line goes that names
-such a session's id or its summary, and one that says again what the same memory as it was published
-would have withheld: a hand that changed a file has not changed whose words they are. In doubt a
-line goes: where a number means several tasks, one of them is enough.
+tasks, and a task names its sessions' summaries; in v2 a statement ends with its sessions. Where a
+text does not keep it, a line goes that names such a session's id or its summary, and one that says
+again what the same memory as it was published would have withheld: a hand that changed a file has
+not changed whose words they are. In doubt a line goes: where a number means several tasks, one of
+them is enough.
 """
 
 import re
@@ -17,7 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from .artifact import BLOCK_HEADINGS, MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY, cited_tasks
+from .artifact import (
+    BLOCK_HEADINGS,
+    MEMORY,
+    RAW_MEMORIES,
+    SUMMARIES,
+    SUMMARY,
+    cited_tasks,
+    pointed_threads,
+    thread_marks,
+)
 from .ids import UUID
 from .retold import retold
 
@@ -102,7 +112,8 @@ def lines_out(path: str, written: Sequence[str], gone: Gone, handbook: str) -> s
     elif path == MEMORY:
         out = handbook_lines(lines, gone)
     elif path == SUMMARY:
-        out = summary_lines(lines, tasks_of([line.rstrip() for line in handbook.split("\n")], gone))
+        tasks = tasks_of([line.rstrip() for line in handbook.split("\n")], gone)
+        return summary_lines(lines, tasks, gone)
     else:
         out = set()
     return out | {at for at, line in enumerate(lines) if gone.named_in(line)}
@@ -162,6 +173,20 @@ def is_unsupported(line: str, tasks: Iterable[Task], *, group: int | None = None
     return all(told) if told else None
 
 
+def is_all_gone(line: str, gone: Gone) -> bool | None:
+    """Whether every session that a statement of v2 ends with is gone; None: it ends with none. One
+    that is not gone has to be named as one is, and stands up for what it is named behind."""
+    named = pointed_threads(line)
+    if not named:
+        return None
+    live = [
+        each
+        for each in named
+        if (UUID.fullmatch(each) or STEM.match(each)) and not gone.named_in(each)
+    ]
+    return not live or gone.named_in(line.removesuffix(thread_marks(named)))
+
+
 def handbook_lines(lines: Sequence[str], gone: Gone) -> set[int]:
     tasks = tasks_of(lines, gone)
     empty = {
@@ -191,17 +216,23 @@ def handbook_lines(lines: Sequence[str], gone: Gone) -> set[int]:
     return out
 
 
-def summary_lines(lines: Sequence[str], tasks: Sequence[Task]) -> set[int]:
+def summary_lines(lines: Sequence[str], tasks: Sequence[Task], gone: Gone) -> set[int]:
     out: set[int] = set()
     parent_gone = False
     for at, line in enumerate(lines):
         if line.startswith("#"):
             parent_gone = False
+            if gone.named_in(line):
+                out.add(at)
             continue
+        pointed = is_all_gone(line, gone)
+        named = pointed is not False and gone.named_in(line)
         unsupported = is_unsupported(line, tasks)
+        if unsupported is None:
+            unsupported = True if named else pointed
         if not line[:1].isspace() or unsupported is not None:
             parent_gone = bool(unsupported)
-        if parent_gone and line.strip():
+        if named or (parent_gone and line.strip()):
             out.add(at)
     # A project's name over nothing but such lines is told by nobody else.
     for at, line in enumerate(lines):

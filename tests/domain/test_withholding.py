@@ -62,6 +62,26 @@ SUMMARY = """v1
 #### 2026-01-01
 - comb the moss: moss [Task 2]
 """
+POINTED = f"""v1
+
+## User Profile
+
+## User preferences
+- in x the user wrote "water at dawn" (2026-01-01); thread_id={FERN}
+- in x the user wrote "whisper" (2026-01-01); thread_id={FERN}, {MOSS}
+
+## General Tips
+
+## What's in Memory
+### fern
+#### 2026-01-01
+- rollout_summaries/{FERN_FILE} — water the fern, success: fern; thread_id={FERN}
+  - for this task: the user wrote "not at noon"
+### moss
+#### 2026-01-01
+- rollout_summaries/{MOSS_FILE} — comb the moss, success: moss; thread_id={MOSS}
+  - failed: `comb` failed (too wet)
+"""
 RAW = f"""# Raw Memories
 
 ## Thread `{FERN}`
@@ -145,6 +165,71 @@ def test_without_a_handbook_nobody_knows_whose_a_statement_is_and_it_goes(handbo
     assert "[Task" not in out
     assert "## User preferences" in out
     assert withheld("memory_summary.md", SUMMARY, Gone(), handbook=handbook) == SUMMARY
+
+
+def test_a_statement_of_v2_goes_with_the_last_session_that_it_names_and_what_stands_under_it():
+    out = withheld("memory_summary.md", POINTED, FERN_GONE)
+
+    assert out.split("\n")[5:7] == [WITHHELD, POINTED.split("\n")[6]]
+    assert "water" not in out
+    assert "noon" not in out
+    assert "### fern" not in out
+    assert "### moss\n#### 2026-01-01\n- rollout_summaries/" in out
+    assert "too wet" in out
+    assert out.count(WITHHELD) == 5
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["nobody", "etc.", f"{MOSS}x", FERN.upper()],
+)
+def test_only_a_session_stands_up_for_a_statement_of_v2(other):
+    text = POINTED.replace(f"{FERN}, {MOSS}", f"{FERN}, {other}")
+
+    assert "whisper" not in withheld("memory_summary.md", text, FERN_GONE)
+
+
+def test_a_session_stands_up_for_no_line_that_also_names_one_that_is_gone():
+    text = f"- rollout_summaries/{FERN_FILE} — water the fern; thread_id={MOSS}\n"
+
+    assert withheld("memory_summary.md", text, FERN_GONE) == f"{WITHHELD}\n"
+
+
+def test_what_stands_under_a_line_that_names_the_session_in_other_words_goes_with_it():
+    text = f"- water the fern (see {FERN_FILE})\n  - not at noon\n- comb the moss\n"
+
+    out = withheld("memory_summary.md", text, FERN_GONE)
+
+    assert out == f"{WITHHELD}\n{WITHHELD}\n- comb the moss\n"
+
+
+def test_words_within_a_statement_of_v2_name_nobody_for_it():
+    """What a person typed may look like the end of a line of ours."""
+    said = f'"water; thread_id={MOSS}"'
+    text = f"- in x the user wrote {said} (2026-01-01); thread_id={FERN}\n"
+
+    assert withheld("memory_summary.md", text, FERN_GONE) == f"{WITHHELD}\n"
+
+
+@pytest.mark.parametrize(
+    "edited",
+    [
+        POINTED.replace(f"; thread_id={FERN}", ""),
+        POINTED.replace("- in x the user wrote ", ""),
+        POINTED.replace("water at dawn", "water\nat dawn").replace(f"; thread_id={FERN}\n", "\n"),
+        POINTED.replace(f"rollout_summaries/{FERN_FILE} — ", "").replace(f"; thread_id={FERN}", ""),
+        POINTED.replace("\n", "\r\n"),
+    ],
+)
+def test_a_hand_that_took_the_sessions_off_a_statement_of_v2_has_not_made_it_its_own(edited):
+    published = {"memory_summary.md": POINTED}
+
+    out = withheld("memory_summary.md", edited, FERN_GONE, published=published)
+
+    assert "water" not in out
+    assert "not at noon" not in out
+    assert "comb the moss" in out
+    assert "too wet" in out
 
 
 def test_a_section_of_the_raw_memories_ends_where_another_truly_begins():
