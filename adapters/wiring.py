@@ -411,3 +411,24 @@ def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, A
             for each in read.citations
         ],
     }
+
+
+def inspect_evidence(file: Path, *, version: str, now: float | None) -> dict[str, Any]:
+    """What a model with a window of the usual size is shown of a session file, for `inspect
+    evidence`. `messages` are the bytes of the messages that v2 travels in. Raises `RolloutError`.
+    """
+    from ..domain.budget import pieces
+    from ..domain.evidence import MESSAGE_BYTES, render, token_limit
+    from . import rollouts
+
+    shown = rollouts.evidence(file, now_ms=int((time.time() if now is None else now) * 1000))
+    rendered = render(shown, version=version, tokens=token_limit(Settings().context_window))
+    told = pieces(rendered.text, bytes_max=MESSAGE_BYTES) if version == "v2" else [rendered.text]
+    return {
+        "text": rendered.text,
+        "version": version,
+        "items": rendered.items,
+        "omitted": rendered.omitted,
+        "omitted_bytes": rendered.omitted_bytes,
+        "messages": [len(each.encode()) for each in told],
+    }

@@ -44,6 +44,24 @@ def rollout(context: Context, file: Path) -> None:
     context.show(told, lines)
 
 
+@command.command(name="evidence")
+@options
+@click.option(
+    "--version",
+    type=click.Choice(["v1", "v2"]),
+    default="v1",
+    show_default=True,
+    help="The version of the memory that a model would be asked for.",
+)
+@click.argument("file", type=click.Path(path_type=Path))
+def evidence(context: Context, file: Path, version: str) -> None:
+    """What a model would be shown of a session file, secrets hidden. Nothing is sent or stored."""
+    from ..wiring import inspect_evidence
+
+    told = inspect_evidence(file, version=version, now=context.now)
+    context.show(told, lambda: say(told["text"]))
+
+
 @command.command(name="citations")
 @options
 def citations(context: Context) -> None:
