@@ -77,7 +77,8 @@ class Row(Struct, kw_only=True):
     question: str | None = None
     at: int = 0
     size: int = 0
-    chars_torn: int = 0
+    # Of an item whose long strings are torn: how many characters it had, and bytes it lacks.
+    chars: int = 0
     bytes_torn: int = 0
     text: bytes = b""  # As it is shown; empty until asked for.
     is_cut: bool = False
@@ -125,6 +126,7 @@ def rows(shown: Iterable[Shown], *, keep: int) -> Iterator[Row]:
             turn += 1
         short = torn(item, keep=keep)
         chars, size = missing(short)
+        held = encoded(plain(short) if size else short)
         row = Row(
             order=order,
             turn=turn,
@@ -132,8 +134,8 @@ def rows(shown: Iterable[Shown], *, keep: int) -> Iterator[Row]:
             item=short,
             question=question,
             at=at,
-            size=len(encoded(plain(short) if chars else short)) + size,
-            chars_torn=chars,
+            size=len(held) + size,
+            chars=len(held.decode()) + chars if size else 0,
             bytes_torn=size,
         )
         at += row.size
@@ -204,26 +206,28 @@ def _array(shown: Iterable[Shown], bytes_max: int) -> Evidence:
     waiting_bytes = 0
     for row in rows(shown, keep=right):
         count += 1
-        torn_bytes += row.bytes_torn
         if len(head) <= left + 4:
-            head += b"," * (row.order > 0) + encoded(hidden(row.item))
+            said = encoded(hidden(row.item))
+            torn_bytes += row.size - len(said) if row.bytes_torn else 0
+            head += b"," * (row.order > 0) + said
             ends.append(len(head))
             continue
         waiting.append(row)
         waiting_bytes += row.size - row.bytes_torn
         while waiting_bytes - (size := waiting[0].size - waiting[0].bytes_torn) > 2 * right + 4:
-            waiting.popleft()
             waiting_bytes -= size
-            between += size + 1
+            between += waiting.popleft().size + 1
             dropped += 1
     tail = [b"]"]
     tail_bytes = 1
     while waiting and (not dropped or tail_bytes <= right + 4):
         row = waiting.pop()
-        tail.append(b"," + encoded(hidden(row.item)))
+        said = encoded(hidden(row.item))
+        torn_bytes += row.size - len(said) if row.bytes_torn else 0
+        tail.append(b"," + said)
         tail_bytes += len(tail[-1])
     dropped += len(waiting)
-    between += sum(row.size - row.bytes_torn + 1 for row in waiting)
+    between += sum(row.size + 1 for row in waiting)
     tail.reverse()
     total = len(head) + between + tail_bytes
     if total <= bytes_max:
@@ -264,14 +268,14 @@ def labelled(row: Row) -> bytes:
         if row.question is not None:
             asked = hidden_text(row.question).encode()
             said = b"Assistant question: " + asked + b"\nHuman reply: " + said
-        extra = row.chars_torn
+        extra = row.chars - len(said.decode()) if row.bytes_torn else 0
         cap = ROW_BYTES
         if row.tier == "tool" and row.item.get("type") in _OUTPUTS:
             cap = OUTPUT_BYTES
         if len(said) > cap:
             said, extra = cut_bytes(said, cap, extra), 0
             row.is_cut = True
-        row.is_cut = row.is_cut or row.chars_torn > 0
+        row.is_cut = row.is_cut or row.bytes_torn > 0
         row.text = f"[{LABELS[row.tier]}]\n".encode() + said + b"\n"
     return row.text
 
