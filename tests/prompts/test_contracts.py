@@ -37,10 +37,10 @@ def test_a_prompt_keeps_within_its_size(name):
 
 
 @pytest.mark.parametrize("name", DEMANDS)
-def test_a_prompt_is_plain_text_whose_only_sign_is_the_mark_of_a_gap(name):
+def test_a_prompt_is_plain_text_but_for_a_gap_and_a_dash_that_are_codexs(name):
     text = prompt(name)
 
-    assert set(re.findall(r"[^\x00-\x7f]", text)) <= {"…"}
+    assert set(re.findall(r"[^\x00-\x7f]", text)) <= {"…", "—"}
     assert text.endswith("\n")
     assert not re.search(r"[ \t]$", text, re.MULTILINE)
 

@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from threadbook.adapters.offline import OfflineConsolidator, memory
-from threadbook.application.ports import PhaseTwoOutput
+from threadbook.adapters.offline import OfflineConsolidator, history, memory
+from threadbook.application.ports import PhaseTwoOutput, Task
 from threadbook.domain.artifact import problems
+from threadbook.domain.evidence import GAP, cut_bytes
 from threadbook.domain.redaction import redact
 from threadbook.projections.folder import summary_file_names
 from threadbook.prompts import prompt
@@ -95,6 +96,36 @@ def test_the_raw_memory_of_the_example_is_placed_line_by_line():
     assert "kiln.db" in remembered.keywords
     assert len(remembered.preferences) == len(remembered.failures) == 1
     assert remembered.knowledge == ()
+
+
+def test_the_history_of_the_example_is_placed_line_by_line():
+    remembered = history.parse(example("stage_one_v2")["rollout_summary"])
+
+    assert (remembered.task, remembered.outcome) == ("Backup script for the shop", "success")
+    assert remembered.preferences == ('the user wrote "from now on keep dates in UTC here"',)
+    assert len(remembered.failures) == 1
+
+
+def test_the_labels_that_a_history_is_read_by_are_in_its_form():
+    form = re.findall(r"^    - ([a-z ]+): ", prompt("stage_one_v2"), re.MULTILINE)
+
+    read = {history.ASKED, history.LASTING, history.ONCE, history.FAILED, history.CHANGED}
+    assert read | {history.ENDED} <= set(form)
+
+
+def test_the_gaps_that_are_shown_are_the_ones_that_evidence_has():
+    assert GAP.strip() in prompt("stage_one_v2")
+    assert cut_bytes(b"x" * 100, 10).decode().strip("x") in prompt("stage_one_v2")
+
+
+def test_what_is_consolidated_from_the_history_may_be_published():
+    output = selected(example("stage_one_v2") | {"raw_memory": ""})
+
+    task = Task(memory_version="v2", scope="project:pottery-0a1b2c3d", outputs=[output])
+    files = OfflineConsolidator().propose(task).files
+
+    assert problems(files, version="v2") == []
+    assert '"from now on keep dates in UTC here"' in files["memory_summary.md"]
 
 
 def test_what_is_consolidated_from_the_example_may_be_published():
