@@ -1,0 +1,73 @@
+"""Stage one: the question that phase 1 asks of a session, in both versions, and its answer."""
+
+from functools import cache
+from hashlib import sha256
+
+from ...domain.budget import pieces
+from ...domain.evidence import MESSAGE_BYTES
+from ...domain.redaction import redact
+from ...domain.session import Header
+from ...prompts import filled, prompt
+from .questions import Question, Schema, message
+from .schemas import STAGE_ONE, StageOneV1, fitted, strict
+
+EFFORT = "low"
+
+
+def question(
+    header: Header, memory_version: str, evidence: str, *, model: str, tokens_max: int
+) -> Question:
+    values = {
+        "rollout_path": header.rollout_path,
+        "rollout_cwd": header.cwd or "unknown",
+        "git_branch": header.git_branch or "unknown",
+        "contents": evidence,
+    }
+    text = filled(f"stage_one_input_{memory_version}", values)
+    # A half surrogate cannot be sent, and a path may hold one.
+    text = text.encode("utf-8", "replace").decode()
+    parts = [text] if memory_version == "v1" else pieces(text, bytes_max=MESSAGE_BYTES)
+    return Question(
+        model=model,
+        instructions=prompt(f"stage_one_{memory_version}"),
+        inputs=[message("user", part) for part in parts],
+        schema=schema(memory_version),
+        effort=EFFORT,
+        tokens_max=tokens_max,
+    )
+
+
+@cache
+def schema(memory_version: str) -> Schema:
+    return strict(STAGE_ONE[memory_version], name=f"stage_one_{memory_version}")
+
+
+@cache
+def digest(memory_version: str) -> str:
+    """What was asked, whoever was asked: instructions, the frame of the evidence, the schema."""
+    from msgspec.json import encode
+
+    asked = (
+        prompt(f"stage_one_{memory_version}").encode(),
+        prompt(f"stage_one_input_{memory_version}").encode(),
+        encode(schema(memory_version).json),
+    )
+    return sha256(b"\0".join(asked)).hexdigest()
+
+
+def texts(memory_version: str, text: str) -> tuple[str, str, str | None]:
+    """Raw memory, summary and slug of an answer, without secrets; an `Unfit` where it does not fit.
+
+    What says nothing once its blanks are gone is empty; and v1 needs both texts, or keeps none.
+    """
+    said = fitted(STAGE_ONE[memory_version], text)
+    summary, slug = hidden(said.rollout_summary), said.rollout_slug
+    raw = hidden(said.raw_memory) if isinstance(said, StageOneV1) else ""
+    if not summary.strip() or (isinstance(said, StageOneV1) and not raw.strip()):
+        return "", "", None
+    slug = hidden(slug) if slug else None
+    return raw, summary, slug if slug and slug.strip() else None
+
+
+def hidden(said: str) -> str:
+    return redact(said.replace("\0", ""))  # No body and no file can hold a NUL.

@@ -1,0 +1,296 @@
+"""The wire: one question over HTTP, and one answer, or why there is none.
+
+The SDK brings the client: the key, the address, status errors, proxies. Its own retries and its
+typed events are not used: a job knows better when to come back, each request is counted, and a
+stream is read by `sse`, which costs a fraction.
+
+What a server cannot do is found out by asking it, once, and remembered: an endpoint that it does
+not have, a schema that it does not take, or takes and ignores, a field that it refuses. A deadline
+stands round each call, because a server that sends a comment now and then is never silent. A call
+that is given up has an unknown price; what was reserved for it is booked.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import aclosing, suppress
+from math import ceil
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ...domain.events import Tokens
+from .failures import AnswerFailed, Rejected, number
+from .questions import CAN_GO, Question, body, size
+from .replies import Answer, ChatReply, Reply, ResponsesReply, answer, parsed
+from .servers import Server, Servers
+from .sse import Event, Events
+
+if TYPE_CHECKING:
+    from httpx2 import Response
+    from openai import AsyncOpenAI
+
+DEADLINE_S = 300.0
+CONNECT_S = 10.0
+DRAIN_S = 0.2
+REPLY_BYTES_MAX = 64 << 20
+BYTES_A_TOKEN = 4
+RESERVE = 1.25  # JSON has fewer bytes a token than prose.
+
+NOT_THERE = (404, 405, 501)
+SCHEMA_FIELDS = ("text.format", "text", "response_format", "json_schema", "structured output")
+STREAM_BEGINS = (b"data:", b"event:", b":", b"id:", b"retry:")
+
+NOT_THERE = (404, 405, 501)
+SCHEMA_FIELDS = ("text.format", "response_format", "json_schema", "structured output")
+STREAM_BEGINS = (b"data:", b"event:", b":", b"id:", b"retry:")
+
+MaySpend = Callable[[int], bool]
+
+
+def unlimited(tokens: int) -> bool:
+    return True
+
+
+class Wire:
+    """For one event loop, and for one run: a new client costs a tenth of a second."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        servers: Servers,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        """Without a key the SDK's own variable is read; a local server wants none."""
+        self.remaining_percent: float | None = None  # What the limits leave, by the last answer.
+        self._base_url = base_url
+        self._api_key = api_key
+        self._servers = servers
+        self._deadline_s = deadline_s
+        self._client: AsyncOpenAI | None = None
+
+    async def ask(
+        self,
+        question: Question,
+        *,
+        may_spend: MaySpend = unlimited,
+        fits: Callable[[str], bool] | None = None,
+    ) -> Answer:
+        """`may_spend` is asked before each call, with the most that it may cost. `fits` says
+        whether a text is an object of the schema; with it, a server that ignores schemas is told
+        from a model that errs. The tokens of all calls are summed, in an `AnswerFailed` too."""
+        spent = Tokens(model=question.model)
+        self._connected()
+        server = self._servers.of(self._base_url, question.model)
+        is_prose = False  # It has /responses, and answered in prose: chat may know schemas.
+        while True:
+            most = reserve(question)
+            if not may_spend(most.input + most.output):
+                raise AnswerFailed("transient", "budget", tokens=spent, stops=True)
+            try:
+                found = await self._within_deadline(question, server, most)
+            except Rejected as rejected:
+                spent = plus(spent, Tokens(model=question.model, calls=1))
+                weaker = weakened(server, rejected)
+                if weaker is not None:
+                    server = weaker
+                    continue
+                failed = rejected.failure()
+                if is_prose and rejected.status in NOT_THERE:
+                    self._learn(question, replace(server, mode="responses", proven=True))
+                    failed = AnswerFailed("bad_reply", "reply_not_json")
+                failed.tokens = spent
+                raise failed from None
+            except AnswerFailed as failed:
+                failed.tokens = plus(spent, failed.tokens)
+                raise
+            spent = plus(spent, found.tokens)
+            is_object = fits is None or bool(found.calls) or fits(found.text)
+            if is_object or not is_prose:
+                proven = server.proven or (is_object and fits is not None and not found.calls)
+                self._learn(question, replace(server, proven=proven))
+            is_cut_object = found.is_cut and found.text.lstrip().startswith("{")
+            doubtful = server.mode == "responses" and not server.proven
+            if doubtful and not is_object and not is_cut_object:
+                is_prose, server = True, replace(server, mode="chat_schema")
+                continue
+            if found.is_cut or (found.is_full and not is_object):
+                raise AnswerFailed("too_long", "cut_by_length", tokens=spent)
+            if not is_object and not found.is_whole:
+                raise AnswerFailed("transient", "stream_ended_early", tokens=spent)
+            return replace(found, tokens=spent)
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    def _learn(self, question: Question, server: Server) -> None:
+        self._servers.learn(self._base_url, question.model, server)
+
+    async def _within_deadline(self, question: Question, server: Server, most: Tokens) -> Answer:
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                return await self._call(question, server)
+        except TimeoutError:
+            raise AnswerFailed("transient", "deadline", tokens=most) from None
+        except asyncio.CancelledError:
+            # Whoever cancels it wants it to end, and to know what it has cost.
+            raise AnswerFailed("transient", "stopped", tokens=most) from None
+
+    async def _call(self, question: Question, server: Server) -> Answer:
+        import httpx2
+        import openai
+
+        client = self._connected()
+        path, said = body(question, server)
+        kind = ResponsesReply if server.mode == "responses" else ChatReply
+        reply: Reply = kind(question.model)
+        streams = True  # As a variable: the literal would ask for a class of the SDK's streams.
+        try:
+            response = await client.post(
+                path,
+                cast_to=httpx2.Response,
+                body=said,
+                stream=streams,
+                options={"follow_redirects": False},
+            )
+            try:
+                self._heed(response.headers)
+                await read(response, reply)
+            finally:
+                await response.aclose()
+            return answer(reply, tokens_max=question.tokens_max)
+        except openai.APIStatusError as error:
+            self._heed(error.response.headers)
+            raise Rejected(error.status_code, error.body, error.response.headers) from None
+        except (openai.APITimeoutError, httpx2.TimeoutException) as error:
+            raise AnswerFailed("transient", "timeout", tokens=reply.usage) from error
+        except openai.APIConnectionError as error:
+            raise AnswerFailed("transient", "no_connection", tokens=reply.usage) from error
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            raise AnswerFailed("transient", "connection_lost", tokens=reply.usage) from error
+        except AnswerFailed as failed:
+            failed.tokens = reply.usage
+            raise
+
+    def _connected(self) -> "AsyncOpenAI":
+        if self._client is None:
+            import httpx2
+            from openai import AsyncOpenAI
+
+            key = (self._api_key or os.environ.get("OPENAI_API_KEY") or "none").strip()
+            if not (key.isascii() and key.isprintable()):
+                raise AnswerFailed("transient", "key_refused", stops=True)  # No header can hold it.
+            try:
+                self._client = AsyncOpenAI(
+                    base_url=self._base_url,
+                    api_key=key,
+                    max_retries=0,
+                    timeout=httpx2.Timeout(self._deadline_s, connect=CONNECT_S),
+                )
+            except (ValueError, httpx2.InvalidURL) as error:
+                raise AnswerFailed("transient", "base_url_unusable", stops=True) from error
+        return self._client
+
+    def _heed(self, headers: Mapping[str, str]) -> None:
+        left = remaining_percent(headers)
+        if left is not None:
+            self.remaining_percent = left
+
+
+async def read(response: "Response", reply: Reply) -> None:
+    """The body into the reply. What it is, its first bytes say: servers mislabel it."""
+    events, whole, size_read = Events(), bytearray(), 0
+    streams = "event-stream" in response.headers.get("content-type", "")
+    async with aclosing(response.aiter_bytes()) as contents:
+        async for content in contents:
+            size_read += len(content)
+            if size_read > REPLY_BYTES_MAX:
+                raise AnswerFailed("bad_reply", "reply_too_large")
+            streams = streams or (not whole and content.lstrip().startswith(STREAM_BEGINS))
+            if not streams:
+                whole += content
+                continue
+            for event in events.feed(content):
+                take(event, reply)
+            if reply.is_over:
+                await drain(contents)
+                return
+    if streams:
+        for event in events.rest():
+            take(event, reply)
+    else:
+        reply.whole(parsed(bytes(whole), "no_api_reply"))
+
+
+def take(event: Event, reply: Reply) -> None:
+    if event.data.strip() == b"[DONE]":
+        reply.is_over = True
+    else:
+        reply.event(event.name, parsed(event.data, "stream_broken"))
+
+
+async def drain(contents: AsyncIterator[bytes]) -> None:
+    """What follows the end, so that the connection can be used again. The answer is in hand."""
+    import httpx2
+
+    with suppress(TimeoutError, httpx2.HTTPError):
+        async with asyncio.timeout(DRAIN_S):
+            async for _ in contents:
+                pass
+
+
+def weakened(server: Server, rejected: Rejected) -> Server | None:
+    """What is left to try where a server says no; None: nothing."""
+    if server.mode == "responses" and rejected.status in NOT_THERE:
+        return None if rejected.code == "model_not_found" else replace(server, mode="chat_schema")
+    if rejected.status not in (400, 422) or rejected.failure().kind != "bad_reply":
+        return None
+    if server.mode != "chat_json" and rejected.names(*SCHEMA_FIELDS):
+        return replace(server, mode="chat_json")
+    if server.mode == "responses":
+        fields = CAN_GO["responses"]
+    else:
+        fields = CAN_GO["chat"]
+        if server.cap == "max_tokens" and rejected.names("max_tokens", "max_completion_tokens"):
+            return replace(server, cap="max_completion_tokens")
+    for field in fields:
+        words = (field, "thinking") if field.startswith("reasoning") else (field,)
+        if field not in server.without and rejected.names(*words):
+            return replace(server, without=(*server.without, field))
+    return None
+
+
+def remaining_percent(headers: Mapping[str, str]) -> float | None:
+    """The share that is left of the limit that is nearest."""
+    left = []
+    for what in ("requests", "tokens"):
+        remaining = number(headers.get(f"x-ratelimit-remaining-{what}"))
+        limit = number(headers.get(f"x-ratelimit-limit-{what}"))
+        if remaining is not None and limit:
+            left.append(100 * remaining / limit)
+    for window in ("primary", "secondary"):
+        used = number(headers.get(f"x-codex-{window}-used-percent"))
+        if used is not None:
+            left.append(100 - used)
+    return min(max(min(left), 0.0), 100.0) if left else None
+
+
+def reserve(question: Question) -> Tokens:
+    """The most that a call of it may cost."""
+    into = ceil(size(question) / BYTES_A_TOKEN * RESERVE)
+    return Tokens(model=question.model, calls=1, input=into, output=question.tokens_max)
+
+
+def plus(one: Tokens, other: Tokens) -> Tokens:
+    return Tokens(
+        model=one.model,
+        calls=one.calls + other.calls,
+        input=one.input + other.input,
+        cached=one.cached + other.cached,
+        output=one.output + other.output,
+        reasoning=one.reasoning + other.reasoning,
+    )
