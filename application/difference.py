@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from ..projections import artifacts, selection, stage1_outputs, threads
 from .past import ERASED
 from .ports import View
-from .roots import Root, roots, split, texts_of_inputs
+from .roots import Root, all_roots, split, texts_of_inputs
 from .surroundings import Policy
 
 
@@ -87,9 +87,13 @@ def selections_changed(before: View, after: View) -> list[dict[str, Any]]:
 
 def folders_changed(before: View, after: View, policy: Policy) -> list[dict[str, Any]]:
     """Per root, the files that came, went or changed, and how their lines differ."""
-    every = {root.scope: root for view in (before, after) for root in roots(view, policy)}
+    every = {
+        (root.scope, root.memory_version): root
+        for view in (before, after)
+        for root in all_roots(view, policy)
+    }
     changed = []
-    for scope, root in sorted(every.items()):
+    for (scope, _), root in sorted(every.items()):
         old, new = files_of(before, root), files_of(after, root)
         modified = [path for path in sorted(old.keys() & new.keys()) if old[path] != new[path]]
         if old.keys() == new.keys() and not modified:

@@ -19,7 +19,7 @@ from . import state
 from .phase1 import is_read
 from .ports import Failure, View
 from .retention import refs_of
-from .roots import chosen, chosen_inputs, is_unchanged, published, roots, snapshot
+from .roots import all_roots, chosen, chosen_inputs, is_unchanged, published, snapshot
 from .status import stuck
 from .surroundings import Surroundings
 
@@ -56,7 +56,7 @@ def stuck_jobs(view: View, *, now: int) -> Iterator[Finding]:
 def lag(around: Surroundings, view: View) -> Iterator[Finding]:
     """Roots whose folder is not what it would be made from today, and since when."""
     now, late = around.now(), 0
-    for root in roots(view, around.policy):
+    for root in all_roots(view, around.policy):
         rows = chosen(view, root, around.policy, now=now)
         if is_unchanged(chosen_inputs(rows), snapshot(view, root)) and published(view, root):
             continue

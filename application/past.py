@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 from ..projections import jobs, selection, stage1_outputs, threads
 from .explain import moment, ranking
 from .ports import View
-from .roots import roots
+from .roots import by_version, roots
 from .surroundings import Policy
 
 ERASED = "[erased]"
@@ -47,20 +47,19 @@ def output(view: View, row: stage1_outputs.Row) -> dict[str, Any]:
 
 
 def ranked(view: View, policy: Policy, *, now: int) -> list[dict[str, Any]]:
-    lines = []
-    for root in roots(view, policy):
-        for entry in ranking(view, root.scope, policy, now=now).entries:
-            lines.append(
-                {
-                    "memory_version": root.memory_version,
-                    "scope": root.scope,
-                    "thread_id": entry.output.thread_id,
-                    "rank": entry.rank,
-                    "selected": entry.chosen,
-                    "reason": entry.reason,
-                    "source_updated_at": entry.output.source_updated_at,
-                    "usage_count": entry.output.usage_count,
-                    "last_usage": entry.output.last_usage,
-                }
-            )
-    return lines
+    return [
+        {
+            "memory_version": root.memory_version,
+            "scope": root.scope,
+            "thread_id": entry.output.thread_id,
+            "rank": entry.rank,
+            "selected": entry.chosen,
+            "reason": entry.reason,
+            "source_updated_at": entry.output.source_updated_at,
+            "usage_count": entry.output.usage_count,
+            "last_usage": entry.output.last_usage,
+        }
+        for one in by_version(policy)
+        for root in roots(view, one)
+        for entry in ranking(view, root.scope, one, now=now).entries
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..domain.events import Input
 from ..domain.scope import has_root
@@ -19,6 +20,7 @@ NOTES = "extensions/ad_hoc/notes"
 IMPORTS = "extensions/external_agent_import"
 RESOURCES = f"{IMPORTS}/resources"
 SCOPE_FILE = "scope.json"
+VERSIONS = ("v1", "v2")  # Every one that a home may hold, written today or not.
 ENOUGH = 4  # Times the limit: from so many recent outputs on, the walk by rank is the quick one.
 
 
@@ -38,6 +40,16 @@ def roots(view: View, policy: Policy) -> list[Root]:
     scopes = {scope for scope in today if has_root(scope)}
     scopes |= {row.scope for row in view.rows(artifacts, (version,)) if row.kind == "file"}
     return [Root(memory_version=version, scope=scope) for scope in sorted(scopes)]
+
+
+def all_roots(view: View, policy: Policy) -> list[Root]:
+    """Those of every version that is written, and of the one that is read."""
+    return [root for one in by_version(policy) for root in roots(view, one)]
+
+
+def by_version(policy: Policy) -> list[Policy]:
+    versions = sorted({policy.memory_version, *policy.versions})
+    return [replace(policy, memory_version=version) for version in versions]
 
 
 def chosen(view: View, root: Root, policy: Policy, *, now: int) -> list[stage1_outputs.Row]:

@@ -131,7 +131,8 @@ def work(
             progress=progress,
         )
         add(report.stage1, read)
-        if read.succeeded:  # What has an output only now may have been cited before.
+        # What has an output only now may have been cited before: in the version that is read.
+        if read.succeeded and one.policy.memory_version == around.policy.memory_version:
             ingest.count_uses(one, sighted.values(), actor="pipeline", run_id=report.run_id)
         report.phase2 += phase2.run(
             one,

@@ -3,18 +3,30 @@
 from datetime import timedelta
 from typing import Any, get_args
 
+from ..domain.artifact import problems
 from ..domain.consolidation import is_held
 from ..domain.events import AnyEvent
-from ..projections import jobs, spend
+from ..projections import jobs, progress, spend
 from . import state
 from .consent import needed
 from .explain import clock, thread_lines
 from .folder import differing
 from .ports import View
 from .purse import spent_today
-from .roots import Root, chosen, chosen_inputs, is_unchanged, published, roots, snapshot
-from .surroundings import Surroundings
+from .roots import (
+    Root,
+    all_roots,
+    by_version,
+    chosen,
+    chosen_inputs,
+    is_unchanged,
+    published,
+    roots,
+    snapshot,
+)
+from .surroundings import Policy, Surroundings
 
+READY_THREADS = 20  # Codex's: from so many threads in one consolidation on, a memory is warm.
 KNOWN = {event.__struct_config__.tag for event in get_args(AnyEvent)}
 
 
@@ -30,7 +42,13 @@ def status(around: Surroundings, view: View) -> dict[str, Any]:
         "events": view.position,
         "unknown_events": sum(n for type_, n in view.types().items() if type_ not in KNOWN),
         "threads": {"all": len(lines), **dict(sorted(counts.items()))},
-        "roots": [root_status(around, view, root, now=now) for root in roots(view, around.policy)],
+        "roots": [
+            root_status(around, view, root, now=now) for root in all_roots(view, around.policy)
+        ],
+        "versions": [
+            version_status(view, one, is_read=one.memory_version == around.policy.memory_version)
+            for one in by_version(around.policy)
+        ],
         "stuck": stuck(view, now=now),
         "spend": [
             f"{row.day} {row.phase} {row.model}: {row.input + row.output} tokens, {row.calls} calls"
@@ -55,6 +73,24 @@ def budget(around: Surroundings, view: View) -> dict[str, Any] | None:
         "spent_today": spent,
         "left_today": max(0, limit - spent) if limit else None,
         "max_tokens_per_run": provider.max_tokens_per_run or None,
+    }
+
+
+def version_status(view: View, policy: Policy, *, is_read: bool) -> dict[str, Any]:
+    """Whether a version is fit to be read: its largest consolidation covered enough threads, and
+    every summary that was published can be read as one. Nothing is switched by it."""
+    version = policy.memory_version
+    covered = view.value(progress.MAX_THREAD_COUNT, memory_version=version)
+    summaries = [files for root in roots(view, policy) if (files := published(view, root))]
+    sound = bool(summaries) and not any(
+        problems(files, version=version, grammar=False) for files in summaries
+    )
+    return {
+        "version": version,
+        "read": is_read,
+        "written": version in policy.versions,
+        "consolidated_threads": covered,
+        "ready": covered >= READY_THREADS and sound,
     }
 
 
@@ -111,7 +147,7 @@ def is_closed(job: jobs.Row) -> bool:
 def folder_differences(around: Surroundings) -> list[str]:
     """The folders that are not as they were rendered last, each with the files that differ."""
     with around.store.reading() as view:
-        known = [root for root in roots(view, around.policy) if published(view, root)]
+        known = [root for root in all_roots(view, around.policy) if published(view, root)]
     found = []
     for root in known:
         workspace = around.workspace(root.memory_version, root.scope)

@@ -48,7 +48,8 @@ def told(report: "ResetReport", *, done: bool) -> dict[str, object]:
 
 
 def lines(plan: "ResetReport", verb: str) -> None:
-    say(f"{verb}: {plan.outputs} outputs and {plan.jobs} jobs of version {plan.version}")
+    told = " and ".join(plan.versions)
+    say(f"{verb}: {plan.outputs} outputs and {plan.jobs} jobs of version {told}")
     for folder in plan.folders:
         say(f"  everything in {folder}, your own files there included")
     say(f"  {plan.notes} notes" if plan.notes else "  notes stay")

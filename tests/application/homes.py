@@ -155,16 +155,20 @@ class Home:
     def events(self, kind: type, after: int = 0) -> list:
         return [each.event for each in self.log(after) if isinstance(each.event, kind)]
 
-    def root(self, scope: str | None = None) -> Path:
-        """The only memory folder, or the one of a scope."""
-        found = self.roots()
+    def root(self, scope: str | None = None, *, version: str | None = None) -> Path:
+        """The only memory folder of the version in force, or of another, or the one of a scope."""
+        found = self.roots(version=version)
         if scope is not None:
-            return self.path / "memories" / "v1" / scope.replace(":", "-")
+            return self.path / "memories" / (version or self.version) / scope.replace(":", "-")
         assert len(found) == 1, found
         return found[0]
 
-    def roots(self) -> list[Path]:
-        folder = self.path / "memories" / "v1"
+    @property
+    def version(self) -> str:
+        return str(self.settings.get("version", "v1"))
+
+    def roots(self, *, version: str | None = None) -> list[Path]:
+        folder = self.path / "memories" / (version or self.version)
         return sorted(p for p in folder.glob("*") if p.is_dir() and p.suffix != ".edits")
 
     def outputs(self) -> list:
@@ -173,7 +177,7 @@ class Home:
 
     def phase2_job(self, scope: str):
         with self.memory.store.reading() as view:
-            return view.rows(jobs, (jobs.PHASE2, scope, "v1"))[0]
+            return view.rows(jobs, (jobs.PHASE2, scope, self.version))[0]
 
     def scope_of(self, session: Session) -> str:
         with self.memory.store.reading() as view:

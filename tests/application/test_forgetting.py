@@ -14,8 +14,7 @@ from threadbook.adapters.store import StoreDamaged
 from threadbook.adapters.workspace import Workspace
 from threadbook.application import forget
 from threadbook.application.forget import OnlyAPerson, StillInTheFolder
-from threadbook.application.ports import ExtractionFailed
-from threadbook.application.ports import Extracted
+from threadbook.application.ports import Extracted, ExtractionFailed, Proposal
 from threadbook.domain.events import (
     ArtifactsPublished,
     FolderEdited,
@@ -255,7 +254,9 @@ def test_a_file_that_only_the_forgotten_thread_was_told_in_leaves_the_folder(pla
 
 
 def test_it_goes_from_every_version_and_from_every_root(planted):
-    policy = replace(planted.memory._around.policy, memory_version="v2", scope="global")
+    policy = replace(
+        planted.memory._around.policy, memory_version="v2", versions=("v2",), scope="global"
+    )
     planted.run_with(policy=policy)
     planted.memory.set_scope(LOST.id, "project:moss-00000000")
     planted.run()
@@ -267,7 +268,7 @@ def test_it_goes_from_every_version_and_from_every_root(planted):
 
     assert_gone(planted)
     assert sorted(report.roots) == sorted(roots)
-    assert KEPT_WORDS in (planted.path / "memories/v2/global/MEMORY.md").read_text()
+    assert KEPT_WORDS in (planted.path / "memories/v2/global/memory_summary.md").read_text()
 
 
 # What stays.
@@ -535,7 +536,9 @@ def test_a_folder_that_cannot_be_written_is_told_and_the_next_run_finishes(plant
 
 
 def test_one_folder_that_cannot_be_written_keeps_no_other_from_it_and_any_run_finishes(planted):
-    policy = replace(planted.memory._around.policy, memory_version="v2", scope="global")
+    policy = replace(
+        planted.memory._around.policy, memory_version="v2", versions=("v2",), scope="global"
+    )
     planted.run_with(policy=policy)
     blocked = planted.path / "memories" / "v2" / "global"
     moved = blocked.rename(planted.folder / "moved")
