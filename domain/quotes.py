@@ -51,12 +51,13 @@ _SIGNS = str.maketrans(
 )
 _SPACE = re.compile(r"\s+")
 _WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]|[^\W_\u2e80-\u9fff\uac00-\ud7af]+")
+_SPOKEN_WORD = re.compile(rf"{_WORD.pattern}(?:'[a-z]+)?")
 _CUT = re.compile(r"\[\s*\.{3,}\s*\]|\.{3,}|\x1a|\s[/+]\s")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NEGATOR = re.compile(
     r"\b(?:not?|never|none|nothing|without|cannot|neither|nor|nicht|nie|niemals|kein\w{0,2}|ohne"
     r"|ne|pas|jamais|sans|nunca|jam[aá]s|sin|n[aã]o|sem|mai|senza|niet|geen|nooit"
-    r"|(?:do|does|did|is|are|was|were|wo|would|should|could|ca|must|has|have|had)n['\s]?t)\b"
+    r"|(?:do|does|did|is|are|was|were|wo|would|should|could|ca|must|has|have|had)n'?t|can't)\b"
     r"|不|没|別|别|ない|ません|しないで|않|안\s|못|لا\s",
 )
 
@@ -189,14 +190,14 @@ class _Near:
         known: dict[str, str] = {}
         for message in messages:
             self._starts.append(len(self._words))
-            for word in _WORD.findall(message):
+            for word in _SPOKEN_WORD.findall(message):
                 word = known.setdefault(word, word)
                 self._postings.setdefault(word, []).append(len(self._words))
                 self._words.append(word)
         self._starts.append(len(self._words))
 
     def find(self, asked: str, similarity: Similarity) -> int | None:
-        words = _WORD.findall(asked)
+        words = _SPOKEN_WORD.findall(asked)
         rows = [
             (len(there), at, there)
             for at, word in enumerate(words)
@@ -210,7 +211,11 @@ class _Near:
         for offset, _ in votes.most_common(_ALIGNMENTS_MAX):
             number = bisect_right(self._starts, max(offset, 0)) - 1
             number = min(number, len(self._starts) - 2)
-            for stretch in self._stretches(offset, len(words), number):
+            stretches = list(self._stretches(offset, len(words), number))
+            # A word that is left out at an end must not be the one that turns the meaning round.
+            if not (stretches and _agree(quote, stretches[0])):
+                continue
+            for stretch in stretches:
                 score = similarity(quote, stretch)
                 if score >= NEAR_MIN and score > best and _agree(quote, stretch):
                     best, found = score, number
