@@ -253,7 +253,7 @@ def test_what_our_own_tools_gave_is_not_shown_to_a_model(tmp_path):
         item("function_call_output", call_id="c", output="They like ferns."),
     )
 
-    assert call["name"] == "mcp__threadbook__read"
+    assert call["name"] == "read"
     assert output["output"] == "[memory]"
 
 
@@ -299,7 +299,7 @@ def test_lines_that_a_fork_copied_are_not_shown(tmp_path):
         tmp_path, copied, message("Of the parent.", second=0), message("Of the fork.", second=5)
     )
 
-    assert texts == ["New."]
+    assert texts == ["Of the fork."]
 
 
 def test_half_surrogates_and_nul_are_gone_and_names_are_kept_in_their_order(tmp_path):
