@@ -120,7 +120,8 @@ class _Choice:
             return
         human = [row for row in each if row.tier == "human"]
         for row in human:
-            share -= self._part(row, share // 2 if row is not human[-1] else share)
+            is_all = row is human[-1] and len(human) == len(each)
+            share -= self._part(row, share if is_all else share // 2)
         for row in reversed(each):
             if row.order not in self.chosen:
                 cost = self._part(row, share)
