@@ -79,7 +79,9 @@ def truncated(text):
 
 def typo(text):
     """Two letters of a long word change places. A slip in a `not` is another sentence."""
-    word = next(word for word in re.findall(r"[a-z]{4,}", text) if word[1] != word[2])
+    word = next(
+        word for word in re.findall(r"[a-z]{4,}", text) if word[1] != word[2] and not negators(word)
+    )
     return text.replace(word, word[0] + word[2] + word[1] + word[3:], 1)
 
 
