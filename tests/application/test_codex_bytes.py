@@ -3,6 +3,7 @@
 import json
 import os
 
+import pytest
 from msgspec.structs import replace
 from threadbook.application.ports import Extracted
 from threadbook.projections.folder import inputs
@@ -15,7 +16,7 @@ from tests.application.homes import (
     content,
     thread_id,
 )
-from tests.projections.test_folder import WRITTEN, fixture_outputs
+from tests.projections.test_folder import fixture_outputs, written_inputs
 
 NOBODY = 0
 
@@ -48,26 +49,29 @@ def written_sessions(home, rows):
     return paths
 
 
-def test_fourteen_rows_of_codex_leave_its_bytes(tmp_path):
-    rows = fixture_outputs()
+@pytest.mark.parametrize(
+    ("version", "inputs_", "artifacts"),
+    [("v1", 15, {"MEMORY.md", "memory_summary.md"}), ("v2", 14, {"memory_summary.md"})],
+)
+def test_fourteen_rows_of_codex_leave_its_bytes(tmp_path, version, inputs_, artifacts):
+    rows = fixture_outputs(version)
     newest = max(row.updated_at for row in rows)
-    home = Home(tmp_path, now=newest + 7 * HOUR_S, scope="global")
+    home = Home(tmp_path, now=newest + 7 * HOUR_S, scope="global", version=version)
     moved = written_sessions(home, rows)
 
     report = home.run_with(extractor=Telling(**{row.thread_id: says(row) for row in rows}))
 
     files = content(home.root())
     expected = {}
-    for path in [WRITTEN / "raw_memories.md", *(WRITTEN / "rollout_summaries").iterdir()]:
-        text = path.read_text()
+    for path, text in written_inputs(version).items():
         for before, after in moved.items():
             text = text.replace(before, after)
-        expected[path.relative_to(WRITTEN).as_posix()] = text
+        expected[path] = text
     assert report.stage1.succeeded == len(rows) == 14
-    assert len(expected) == 15
+    assert len(expected) == inputs_
     assert {path: files[path] for path in expected} == expected
-    assert set(files) - set(expected) == {"MEMORY.md", "memory_summary.md"}
-    assert expected == inputs([moved_row(row, moved) for row in rows])
+    assert set(files) - set(expected) == artifacts
+    assert expected == inputs([moved_row(row, moved) for row in rows], memory_version=version)
     assert home.memory.replay_verify() == []
     home.memory.close()
 

@@ -1,4 +1,4 @@
-"""The folder's bytes, against a folder that Codex 0.171.0 wrote."""
+"""The folder's bytes, against the folders that Codex 0.171.0 wrote, one of each version."""
 
 import json
 import re
@@ -11,15 +11,15 @@ from threadbook.application.ports import PhaseTwoOutput
 from threadbook.projections import folder
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-WRITTEN = FIXTURES / "memory-base-v1"
 
 
-def fixture_outputs() -> list[PhaseTwoOutput]:
+def fixture_outputs(version: str = "v1") -> list[PhaseTwoOutput]:
+    base = f"memory-base-{version}"
     threads = {
         thread["id"]: thread
-        for thread in json.loads((FIXTURES / "memory-base-v1.threads.json").read_text("utf-8"))
+        for thread in json.loads((FIXTURES / f"{base}.threads.json").read_text("utf-8"))
     }
-    rows = json.loads((FIXTURES / "memory-base-v1.stage1_outputs.json").read_text("utf-8"))
+    rows = json.loads((FIXTURES / f"{base}.stage1_outputs.json").read_text("utf-8"))
     return [
         output(
             row["thread_id"],
@@ -35,6 +35,15 @@ def fixture_outputs() -> list[PhaseTwoOutput]:
     ]
 
 
+def written_inputs(version: str = "v1") -> dict[str, str]:
+    """Path -> text of the inputs that Codex wrote; v2 has no raw memories."""
+    base = FIXTURES / f"memory-base-{version}"
+    return {
+        path.relative_to(base).as_posix(): path.read_bytes().decode()
+        for path in [*base.glob("raw_memories.md"), *(base / "rollout_summaries").iterdir()]
+    }
+
+
 def output(thread_id: str, **values: object) -> PhaseTwoOutput:
     fields: dict[str, object] = {
         "updated_at": 1_795_818_231,
@@ -48,17 +57,15 @@ def output(thread_id: str, **values: object) -> PhaseTwoOutput:
     return PhaseTwoOutput(thread_id=thread_id, **{**fields, **values})  # type: ignore[arg-type]
 
 
-def test_the_rows_of_codex_give_the_bytes_of_codex() -> None:
-    outputs = fixture_outputs()
-    written = {
-        path.relative_to(WRITTEN).as_posix(): path.read_bytes()
-        for path in [WRITTEN / "raw_memories.md", *(WRITTEN / "rollout_summaries").iterdir()]
-    }
+@pytest.mark.parametrize(("version", "files"), [("v1", 15), ("v2", 14)])
+def test_the_rows_of_codex_give_the_bytes_of_codex(version: str, files: int) -> None:
+    outputs = fixture_outputs(version)
+    written = {path: text.encode() for path, text in written_inputs(version).items()}
 
-    made = {path: text.encode() for path, text in folder.inputs(outputs).items()}
+    made = folder.inputs(outputs, memory_version=version)
 
-    assert len(written) == 15
-    assert made == written
+    assert len(written) == files
+    assert {path: text.encode() for path, text in made.items()} == written
 
 
 def test_the_order_of_the_rows_changes_no_byte() -> None:
