@@ -413,8 +413,8 @@ class ModelServer:
         lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in more.items())]
         start = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
         if reply.ends:
-            whole = b"".join(pieces)
-            half = whole[: len(whole) // 2]
+            # Of a stream so many whole events, so that what follows is heard as what it is.
+            half = b"".join(pieces[: len(pieces) // 2]) if sse else pieces[0][: len(pieces[0]) // 2]
             writer.write(start + (chunk(half) if sse else half))
             await writer.drain()
             return await self._end(reply.ends, asked, reader, writer)
@@ -563,11 +563,11 @@ def chat_usage(usage: dict[str, Any] | None) -> dict[str, Any] | None:
     if usage is None:
         return None
     return {
-        "prompt_tokens": usage["input_tokens"],
+        "prompt_tokens": usage.get("input_tokens"),
         "prompt_tokens_details": usage.get("input_tokens_details"),
-        "completion_tokens": usage["output_tokens"],
+        "completion_tokens": usage.get("output_tokens"),
         "completion_tokens_details": usage.get("output_tokens_details"),
-        "total_tokens": usage["total_tokens"],
+        "total_tokens": usage.get("total_tokens"),
     }
 
 

@@ -70,4 +70,6 @@ def texts(memory_version: str, text: str) -> tuple[str, str, str | None]:
 
 
 def hidden(said: str) -> str:
-    return redact(said.replace("\0", ""))  # No body and no file can hold a NUL.
+    """Without secrets, and without what no body and no file can hold: NULs, half surrogates."""
+    whole = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return redact(whole.replace("\0", ""))

@@ -38,10 +38,6 @@ BYTES_A_TOKEN = 4
 RESERVE = 1.25  # JSON has fewer bytes a token than prose.
 
 NOT_THERE = (404, 405, 501)
-SCHEMA_FIELDS = ("text.format", "text", "response_format", "json_schema", "structured output")
-STREAM_BEGINS = (b"data:", b"event:", b":", b"id:", b"retry:")
-
-NOT_THERE = (404, 405, 501)
 SCHEMA_FIELDS = ("text.format", "response_format", "json_schema", "structured output")
 STREAM_BEGINS = (b"data:", b"event:", b":", b"id:", b"retry:")
 
@@ -111,7 +107,8 @@ class Wire:
             if is_object or not is_prose:
                 proven = server.proven or (is_object and fits is not None and not found.calls)
                 self._learn(question, replace(server, proven=proven))
-            is_cut_object = found.is_cut and found.text.lstrip().startswith("{")
+            ended = found.is_cut or found.is_full
+            is_cut_object = ended and found.text.lstrip().startswith("{")
             doubtful = server.mode == "responses" and not server.proven
             if doubtful and not is_object and not is_cut_object:
                 is_prose, server = True, replace(server, mode="chat_schema")
@@ -119,7 +116,8 @@ class Wire:
             if found.is_cut or (found.is_full and not is_object):
                 raise AnswerFailed("too_long", "cut_by_length", tokens=spent)
             if not is_object and not found.is_whole:
-                raise AnswerFailed("transient", "stream_ended_early", tokens=spent)
+                # It may have been the line or the length; a try is spent, so that it ends.
+                raise AnswerFailed("too_long", "stream_ended_early", tokens=spent)
             return replace(found, tokens=spent)
 
     async def close(self) -> None:
