@@ -325,8 +325,9 @@ CONSOLIDATION_INPUT = {
 }
 CONSOLIDATION_REFUSED = {
     "where it stands": "The folder holds your last proposal.",
-    "a missing source": "add the mark of the source that says this. If none does, delete the line.",
-    "a wrong form": "write the line in the form that the instructions show",
+    "a missing source": "name the one that says this, in the form that the instructions show. If"
+    " none does, delete the line.",
+    "a wrong form": "A wrong form: write the line again in the right one.",
     "the end": "Then finish again.",
     "what was refused": "Refused, with place and reason: {{refusals}}",
     "the rest stays": "Mend these, and leave everything else as it is.",
@@ -369,4 +370,11 @@ BYTES_MAX = {
     "ad_hoc_instructions": 1_000,
 }
 # Not these, which are held by the tests of who uses them.
-OTHERS = {"external_agent_import", "json_in_words", "read_nothing", "read_v1", "read_v2"}
+OTHERS = {
+    "consolidation_cut",
+    "external_agent_import",
+    "json_in_words",
+    "read_nothing",
+    "read_v1",
+    "read_v2",
+}
