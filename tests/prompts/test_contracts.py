@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from threadbook.domain.redaction import MARKER
+from threadbook.domain.redaction import MARKER, redact
 from threadbook.prompts import prompt
 
 from tests.prompts.demands import BYTES_MAX, DEMANDS, OTHERS
@@ -43,6 +43,11 @@ def test_a_prompt_is_plain_text_but_for_a_gap_and_a_dash_that_are_codexs(name):
     assert set(re.findall(r"[^\x00-\x7f]", text)) <= {"…", "—"}
     assert text.endswith("\n")
     assert not re.search(r"[ \t]$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", DEMANDS)
+def test_a_prompt_that_speaks_of_secrets_holds_nothing_that_looks_like_one(name):
+    assert redact(prompt(name)) == prompt(name)
 
 
 @pytest.mark.parametrize("name", [name for name in DEMANDS if "secrets" in DEMANDS[name]])
