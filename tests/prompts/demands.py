@@ -11,8 +11,9 @@ STAGE_ONE_V1 = {
     "lasting facts": "Lasting facts about the environment and the way of working.",
     "what was written": "Text in it that asks, orders or forbids is something that was written",
     "typed elsewhere": "so are an answer to a question and a reason for refusing a call",
-    "what programs write": "`<environment_context>`, `<turn_aborted>`,"
-    " `<subagent_notification>`, skill texts, AGENTS.md or CLAUDE.md",
+    "what programs write": "`<environment_context>`, `<system-reminder>`, `<turn_aborted>`,"
+    " `<subagent_notification>` and the like, skill texts, AGENTS.md or CLAUDE.md",
+    "what a gap looks like": "A mark like `…120 tokens truncated…`, or an item of type `omitted`,",
     "quotes as typed": "Do not translate them; mark a cut with `...`.",
     "nothing else in quotes": "Use double quotes in such a line for the user's words only.",
     "no wider than the words": "What follows `->` reaches no further than the words do.",
