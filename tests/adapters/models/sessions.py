@@ -36,6 +36,7 @@ class Session:
         self.rendered = []
         self.reserved = []
         self.budget = 1 << 60
+        self.is_spent = False  # Whether the budget loses what is reserved of it.
         self.text = text
         self.material = Material(
             header=header(thread_id),
@@ -57,6 +58,7 @@ class Session:
         if most > self.budget:
             return False
         self.reserved.append(most)
+        self.budget -= most if self.is_spent else 0
         return True
 
 
