@@ -19,7 +19,9 @@ SUMMARY_BYTES_MAX = V2_SUMMARY_BYTES - 500
 TOLD_MAX = 3  # Of one session, of each kind; its history has the rest.
 KEYWORDS_MAX = 6
 
-_ANSWERED = re.compile(r"; (?:afterwards `.+` passed|it passed later in the same session)$")
+_ANSWERED = re.compile(r"; afterwards `.+` passed$")
+# What passed is the same line: that is of its day.
+_REPEATED = re.compile(r"^(`.+`) failed\b.*; afterwards \1 passed$")
 _MARKABLE = re.compile(r"[^\s,]+")
 
 
@@ -76,7 +78,7 @@ def _index(groups: Sequence[Group]) -> list[Line]:
             into.append(Line(text=f"- {about}", place=where, worth=worth, updated_at=updated_at))
             if new:
                 said = [b.text for b in once if b.tasks[0] is task][:TOLD_MAX]
-                learned = [x for x in task.remembered.failures if _ANSWERED.search(x)][:TOLD_MAX]
+                learned = _learnings(task)
                 for worth, label, texts in (
                     (1, history.ONCE, said),
                     (0, history.FAILED, learned),
@@ -91,6 +93,12 @@ def _index(groups: Sequence[Group]) -> list[Line]:
                         for text in texts
                     ]
     return told + older
+
+
+def _learnings(task: Task) -> list[str]:
+    """What failed and what else then passed."""
+    told = filter(_ANSWERED.search, task.remembered.failures)
+    return [text for text in told if not _REPEATED.match(text)][:TOLD_MAX]
 
 
 def _described(task: Task) -> str:

@@ -9,7 +9,9 @@ their grammar: no piece opens a heading or names another task.
 import json
 import re
 from collections import Counter
+from functools import partial
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from threadbook.adapters.offline import OfflineConsolidator, OfflineExtractor
@@ -171,7 +173,7 @@ def quotes(text):
 
 
 def keywords(text):
-    listed = re.findall(r"^keywords: (.*)$|^### keywords\n- (.*)$", text, re.M)
+    listed = re.findall(r"^(?:keywords|search words): (.*)$|^### keywords\n- (.*)$", text, re.M)
     return [word for line in listed for word in (line[0] or line[1]).split(", ")]
 
 
@@ -180,7 +182,7 @@ FAILED_WITH = re.compile(r"^- .*? failed(?: \d+ times)? \((?:exit \d+: )?(.*?)\)
 # A preference line whole: one quote, whatever was typed, then our date and our marks.
 WISH = re.compile(
     r'- (?:in ferns )?the user wrote "[^"]*"(?: \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\))?'
-    r"(?: (?:(?:\[Task \d+\])+|\[Tasks [\d, -]+\]))?"
+    r"(?: (?:(?:\[Task \d+\])+|\[Tasks [\d, -]+\])|; thread_id=[0-9a-f-]{36}(?:, [0-9a-f-]{36})*)?"
 )
 MARKS_AT_THE_END = re.compile(r" (?:(?:\[Task \d+\])+|\[Tasks [\d, -]+\])$", re.M)
 
@@ -206,7 +208,7 @@ def check(texts, items):
         for name in re.findall(r"^(?:task:|#+ Task \d+:) (.*)$", text, re.M):
             assert occurs(re.sub(r", (success|partial|fail|uncertain)$", "", name), human)
         # What stands between straight quotation marks is a person's, backticks and all.
-        for line in re.findall(r"^- (?:\[\d+\] )?`.*$", text, re.M):
+        for line in re.findall(r"^ *- (?:\[\d+\] |failed: |passed: )?`.*$", text, re.M):
             for span in SPAN.findall(line):
                 assert occurs(span, commands)
         for told in FAILED_WITH.findall(text):
@@ -216,24 +218,27 @@ def check(texts, items):
             assert occurs(keyword, [*human, *commands, *failed, *changed, header().cwd])
         for path in re.findall(r"^- \[\d+\] (?!`)(.*)$", text, re.M):
             assert occurs(path, changed)
-        for paths in re.findall(r"^- files changed: (.*)$", text, re.M):
+        for paths in re.findall(r"^- (?:files )?changed: (.*)$", text, re.M):
             assert len(paths.split(", ")) <= len(set(changed))
         assert "[Task" not in MARKS_AT_THE_END.sub("", text)
     return Counter(
         quote=any('the user wrote "' in t for t in texts),
         failure=any(" failed (" in t for t in texts),
-        answer=any(re.search("^- `.*; afterwards `uv", t, re.M) for t in texts),
+        answer=any(re.search("^- (?:failed: )?`.*; afterwards `uv", t, re.M) for t in texts),
         repeated=any("it passed later" in t for t in texts),
-        change=any("files changed" in t for t in texts),
+        change=any(re.search("^- (?:files )?changed: ", t, re.M) for t in texts),
         joined=any("commits. Use" in t for t in texts),
         error_word=any(set(keywords(t)) & {"JavaScript", "heap"} for t in texts),
-        outcome=any(re.search("^Outcome: .*the user wrote", t, re.M) for t in texts),
+        outcome=any(
+            re.search("^(?:Outcome|- final state): .*the user wrote", t, re.M) for t in texts
+        ),
     )
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.lists(plans, min_size=1, max_size=3))
-def test_nothing_is_told_that_the_sessions_do_not_hold(plan):
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@settings(deadline=None, max_examples=150)
+@given(plan=st.lists(plans, min_size=1, max_size=3))
+def test_nothing_is_told_that_the_sessions_do_not_hold(version, plan):
     outputs, everything = [], []
     for number, one in enumerate(plan):
         thread_id = f"01aa0000-0000-7000-8000-{number:012x}"
@@ -242,9 +247,9 @@ def test_nothing_is_told_that_the_sessions_do_not_hold(plan):
         )
         items = built(one, f"{number}-")
 
-        found = OfflineExtractor().extract(head, iter(items))
+        found = OfflineExtractor().extract(head, iter(items), memory_version=version)
 
-        assert found == OfflineExtractor().extract(head, iter(items))
+        assert found == OfflineExtractor().extract(head, iter(items), memory_version=version)
         if found is None:
             event("nothing")
             continue
@@ -261,53 +266,54 @@ def test_nothing_is_told_that_the_sessions_do_not_hold(plan):
         outputs.append(output(thread_id, found, head=head))
 
     files = OfflineConsolidator().consolidate(
-        scope="project:ferns-0a1b2c3d", outputs=outputs, published={}
+        scope="project:ferns-0a1b2c3d", outputs=outputs, memory_version=version
     )
 
     event(f"outputs: {len(outputs)}")
-    assert problems(files) == []
+    assert problems(files, version=version) == []
     check(files.values(), everything)
 
 
-@settings(deadline=None, max_examples=60)
-@given(st.lists(plans, min_size=2, max_size=4), st.integers(0, 1))
-def test_what_only_a_departed_session_supported_goes_with_it(plan, gone):
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@settings(deadline=None, max_examples=40)
+@given(plan=st.lists(plans, min_size=2, max_size=4), gone=st.integers(0, 1))
+def test_what_only_a_departed_session_supported_goes_with_it(version, plan, gone):
     outputs = []
     for number, one in enumerate(plan):
         head = header(thread_id=f"01aa0000-0000-7000-8000-{number:012x}")
-        found = OfflineExtractor().extract(head, built(one))
+        found = OfflineExtractor().extract(head, built(one), memory_version=version)
         if found:
             outputs.append(output(head.thread_id, found, head=head))
     stay = [o for n, o in enumerate(outputs) if n != gone]
-    consolidate = OfflineConsolidator().consolidate
+    consolidate = partial(OfflineConsolidator().consolidate, memory_version=version)
     before = consolidate(scope="global", outputs=outputs, published={})
 
     after = consolidate(scope="global", outputs=stay, published=before)
 
     event(f"gone: {len(outputs) - len(stay)}")
-    supported = {bare(q) for o in stay for q in quotes(o.raw_memory)}
+    supported = {bare(q) for o in stay for q in quotes(o.raw_memory + o.rollout_summary)}
     assert {bare(q) for text in after.values() for q in quotes(text)} <= supported
 
 
-def test_the_generated_sessions_reach_what_the_promise_is_about():
+@pytest.mark.parametrize("version", ["v1", "v2"])
+def test_the_generated_sessions_reach_what_the_promise_is_about(version):
     """Without this a generator that yields only empty sessions would keep every promise."""
     from hypothesis import Phase
 
     reached = Counter()
 
     @settings(
-        deadline=None, max_examples=150, database=None, phases=[Phase.generate], derandomize=True
+        deadline=None, max_examples=400, database=None, phases=[Phase.generate], derandomize=True
     )
     @given(plans)
     def count(plan):
         items = built(plan)
-        if found := OfflineExtractor().extract(header(), items):
+        if found := OfflineExtractor().extract(header(), items, memory_version=version):
             reached.update(check([found.raw_memory, found.rollout_summary], standing(items)))
 
     count()
 
     assert min(reached[what] for what in ("quote", "failure", "change")) >= 15, reached
-    assert (
-        min(reached[what] for what in ("answer", "repeated", "outcome", "joined", "error_word"))
-        >= 5
-    ), reached
+    rarer = {"answer", "repeated", "outcome", "joined", "error_word"}
+    rarer -= {"repeated"} if version == "v2" else set()  # It says there what passed, like others.
+    assert min(reached[what] for what in rarer) >= 5, reached
