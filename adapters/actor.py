@@ -7,6 +7,7 @@ terminal.
 
 import os
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TextIO
@@ -38,18 +39,43 @@ def cli_actor(*, confirmed: bool) -> str:
     return "human:cli" if confirmed and at_the_terminal() else "agent:cli"
 
 
+class _Marked:
+    """The mark in the environment, which all threads share: the last run to end takes it away."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._runs = 0
+        self._before: str | None = None
+
+    def begin(self) -> None:
+        with self._lock:
+            if not self._runs:
+                self._before = os.environ.get(INSIDE_A_RUN)
+                os.environ[INSIDE_A_RUN] = "1"
+            self._runs += 1
+
+    def end(self) -> None:
+        with self._lock:
+            self._runs -= 1
+            if self._runs:
+                return
+            if self._before is None:
+                os.environ.pop(INSIDE_A_RUN, None)
+            else:
+                os.environ[INSIDE_A_RUN] = self._before
+
+
+_marked = _Marked()
+
+
 @contextmanager
 def inside_a_run() -> Iterator[None]:
     """What this program starts in the block knows that it is the run's, and not a person's."""
-    before = os.environ.get(INSIDE_A_RUN)
-    os.environ[INSIDE_A_RUN] = "1"
+    _marked.begin()
     try:
         yield
     finally:
-        if before is None:
-            del os.environ[INSIDE_A_RUN]
-        else:
-            os.environ[INSIDE_A_RUN] = before
+        _marked.end()
 
 
 def is_inside_a_run() -> bool:

@@ -21,7 +21,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from . import wiring
-from .actor import cli_actor
+from .actor import cli_actor, inside_a_run
 from .settings import (
     REASONS,
     Settings,
@@ -200,7 +200,7 @@ class Memory:
         # A worker a run, so that what an earlier run of this program left is nobody's.
         worker_id = self._workers.name(wiring.new_id())
         around = replace(self._with_model(model), worker_id=worker_id)
-        with self._workers.at_work(worker_id):
+        with inside_a_run(), self._workers.at_work(worker_id):
             return startup.run(
                 around,
                 self._sources(sessions, cwd=cwd),
