@@ -119,7 +119,10 @@ def listen(judge: Judge, items: Iterator[AnyItem]) -> list[Typed]:
                 else:
                     turns[-1].append(item)
             case RolledBack():
-                del turns[max(1, len(turns) - item.turns) :]
+                back = max(1, len(turns) - item.turns)
+                for taken in turns[back:]:
+                    judge.spoken("\n".join(each.text for each in taken))
+                del turns[back:]
             case Call():
                 if len(outside) >= PENDING_MAX:
                     del outside[next(iter(outside))]

@@ -17,9 +17,11 @@ The judge keeps what its lines need, however long the session is.
 """
 
 import re
+import string
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -36,8 +38,12 @@ RUN_WORDS_MIN = 3
 LONG_RUN_WORDS_MIN = 12
 NAME_CHARS_MIN = 4
 PASTE_CHARS = 1_500
-TEXT_CHARS_MAX = 256 * 1024
-"""Of one output; a model is shown less of it."""
+TEXT_CHARS_MAX = 64 * 1024
+"""Of one output, from both of its ends; a model is rarely shown more of it."""
+HEARD_CHARS_MAX = 6 * 1024 * 1024
+"""Of all outputs: ten times what a model is shown. Of later ones only the ends are heard."""
+ENDS_CHARS_MAX = 2 * 1024
+SEEN_MAX = 50_000
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be been being but by can could did do does doing
@@ -60,7 +66,9 @@ _ENGLISH_WORDS = """
 """
 _ENGLISH = frozenset(_ENGLISH_WORDS.split())
 ENGLISH_SHARE_MIN = 0.15
+FEW_WORDS = 6
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_SIGNS = str.maketrans(dict.fromkeys(set(string.punctuation) - {"'"}, " "))
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'\u201d)]?\s+|(?<=[\u3002\uff01\uff1f])|\n+|<!--|-->|;\s")
 _ADDRESS = re.compile(
@@ -106,6 +114,12 @@ _TO_ASSISTANTS = re.compile(
     r"|\bsystem prompt\b|\bsystem (?:note|message|notice|override)\b|\buser preference\b"
     r"|<oai-mem-citation>",
     re.IGNORECASE,
+)
+# One of them stands in every such passage, and most texts have none.
+_ADDRESSING = (
+    *("assistant", "agent", "model", "chatbot", "llm", "memory", "rollout", "preference", "rule"),
+    *("ignore", "disregard", "forget", "override", "system", "citation", "note to", "note for"),
+    *("ai ", "ai-", "coding ", "language "),
 )
 _ORDER = re.compile(
     r"\b(?:always|never|from now on|must|by default|every time|do not|don't|have to|make sure"
@@ -154,7 +168,9 @@ class Judge:
         self._names: dict[str, set[int]] = {}
         self._own: set[str] = set()
         self._foreign: set[str] = set()
-        self._typed_words = self._typed_english = 0
+        self._typed_words = self._typed_english = self._heard = 0
+        # A log says the same a thousand times; it is weighed once.
+        self._seen: set[tuple[str | bool | None, ...]] = set()
         for at, line in enumerate(lines):
             for sentence in sentences(line.text):
                 words = content_words(sentence)
@@ -180,23 +196,24 @@ class Judge:
         self._hear(text)
 
     def inside(self, text: str) -> None:
-        text = text[:TEXT_CHARS_MAX]
-        if not _TO_ASSISTANTS.search(text):
+        text = self._clipped(text)
+        if not speaks_to_assistants(text):
             self._note(text, self._own)
             self._hear(text)
             return
         # A file of the project may speak of assistants, too: here a line is all that is doubted.
         for line in text.split("\n"):
-            if _TO_ASSISTANTS.search(line):
+            if speaks_to_assistants(line):
                 self._planted(line, run_min=LONG_RUN_WORDS_MIN)
             else:
                 self._note(line, self._own)
                 self._hear(line)
 
     def outside(self, text: str) -> None:
-        for passage in passages(text[:TEXT_CHARS_MAX]):
-            self._note(passage, self._foreign)
-            if _TO_ASSISTANTS.search(passage):
+        text = self._clipped(text)
+        self._note(text, self._foreign)
+        for passage in passages(text):
+            if speaks_to_assistants(passage):
                 self._planted(passage)
             else:
                 self._hear(passage, outside=True)
@@ -215,7 +232,10 @@ class Judge:
         for name, lines in self._names.items():
             if name in self._foreign and name not in self._own:
                 gone |= lines
-        english = self._typed_english >= ENGLISH_SHARE_MIN * self._typed_words
+        english = (
+            self._typed_words < FEW_WORDS
+            or self._typed_english >= ENGLISH_SHARE_MIN * self._typed_words
+        )
         by_line: defaultdict[int, list[Witness]] = defaultdict(list)
         for witness in self._witnesses:
             by_line[witness.line].append(witness)
@@ -243,6 +263,11 @@ class Judge:
         # Whoever wrote in another language is told in English, with no word in common.
         return english and best.human < A_LITTLE
 
+    def _clipped(self, text: str) -> str:
+        most = TEXT_CHARS_MAX if self._heard < HEARD_CHARS_MAX else ENDS_CHARS_MAX
+        self._heard += min(len(text), most)
+        return text if len(text) <= most else f"{text[: most // 2]}\n\n{text[-most // 2 :]}"
+
     def _note(self, text: str, into: set[str]) -> None:
         wanted = self._names.keys() - into
         if wanted:
@@ -259,7 +284,7 @@ class Judge:
                     witness.planted = True
 
     def _hear(self, text: str, *, outside: bool = False) -> None:
-        for sentence in sentences(text[:TEXT_CHARS_MAX]):
+        for sentence in sentences(text):
             for witness, share, run in self._shares(sentence, runs=outside):
                 witness.other = max(witness.other, share)
                 if outside:
@@ -273,8 +298,19 @@ class Judge:
         words in a row both have. `merged`: or how much of this one the line keeps."""
         words = content_words(sentence)
         heard = set(words)
+        common = heard & self._of.keys()
+        if not common:
+            return
+        if not merged:
+            told = (
+                (runs, *(w if w in common else None for w in words)) if runs else (*sorted(common),)
+            )
+            if told in self._seen:
+                return
+            if len(self._seen) < SEEN_MAX:
+                self._seen.add(told)
         shared: Counter[int] = Counter()
-        for word in heard & self._of.keys():
+        for word in common:
             shared.update(self._of[word])
         places: defaultdict[str, list[int]] = defaultdict(list)
         if runs and any(count >= RUN_WORDS_MIN for count in shared.values()):
@@ -310,6 +346,11 @@ def said(text: str) -> Iterator[str]:
             return
 
 
+def speaks_to_assistants(text: str) -> bool:
+    low = text.lower()
+    return any(word in low for word in _ADDRESSING) and bool(_TO_ASSISTANTS.search(text))
+
+
 def is_said(quote: str, text: str) -> bool:
     """Whether the quote is what a person says in this message, and not what is quoted there."""
     words = set(content_words(quote))
@@ -332,18 +373,26 @@ def passages(text: str) -> Iterator[str]:
 
 def content_words(sentence: str) -> list[str]:
     """What a sentence is about, in order, without the endings that change with its form."""
+    if sentence.isascii():
+        words = sentence.lower().translate(_SIGNS).split()
+        return [stemmed(word) for word in words if word not in _STOP and _counts(word)]
     found = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", sentence).casefold()):
         if _CJK.search(word):
             found += [word[at : at + 2] for at in range(max(1, len(word) - 1))]
-        elif word not in _STOP and (len(word) > 1 or word.isdigit()):
-            found.append(stem(word))
+        elif word not in _STOP and _counts(word):
+            found.append(stemmed(word))
     return found
 
 
-def stem(word: str) -> str:
+def _counts(word: str) -> bool:
+    return len(word) > 1 or word.isdigit()
+
+
+@lru_cache(maxsize=20_000)
+def stemmed(word: str) -> str:
     """
-    >>> stem("answers"), stem("committing"), stem("checked")
+    >>> stemmed("answers"), stemmed("committing"), stemmed("checked")
     ('answer', 'commit', 'check')
     """
     for ending in ("ing", "ed", "es", "s"):
