@@ -70,23 +70,23 @@ class Staging:
         left = bytes_total
         with Resolver(self.path) as resolver:
             for count, (names, entry) in enumerate(resolver.files()):
-                if any(name.startswith(".") for name in names):
-                    continue
                 path = "/".join(names).encode("utf-8", "backslashreplace").decode()
-                if count >= files or left < 0:
-                    found.refused[path] = (
-                        f"there are more than {files} files, or {bytes_total:,} bytes"
-                    )
+                if count >= files:
+                    found.refused[path] = f"there are more than {files} files"
                     break
-                same = taken.setdefault(tuple(map(key, map(_plain, names))), path)
-                text, why = _text(resolver, names, entry, min(bytes_file, left))
-                if same != path:
-                    found.refused[path] = f"it is the same file as {same} on other systems"
+                same = _same(taken, [_plain(name) for name in names])
+                text, why = _text(resolver, names, entry, bytes_file)
+                size = len(text.encode())
+                if same:
+                    found.refused[path] = f"it is the same as {same} on other systems"
                 elif why:
                     found.refused[path] = why
+                elif size > left:
+                    found.refused[path] = f"all files are larger than {bytes_total:,} bytes"
+                    break
                 else:
                     found.files[path] = text
-                    left -= entry.size
+                    left -= size
         return found
 
 
@@ -230,6 +230,16 @@ def _given_rights(name: str, parent: int) -> None:
         os.chmod(f"/proc/self/fd/{place}", 0o700)
     finally:
         os.close(place)
+
+
+def _same(taken: dict[tuple[str, ...], str], names: list[str]) -> str:
+    """What was met before and would be this file, or a folder of it, where case is not told."""
+    for end in range(1, len(names) + 1):
+        path = "/".join(names[:end])
+        before = taken.setdefault(tuple(key(name) for name in names[:end]), path)
+        if before != path:
+            return before
+    return ""
 
 
 def _plain(name: str) -> str:

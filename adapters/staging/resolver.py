@@ -110,7 +110,8 @@ class Resolver:
             return entries_of(folder)
 
     def files(self, names: Sequence[str] = ()) -> Iterator[tuple[tuple[str, ...], Entry]]:
-        """Everything below a folder but folders, each by its names. No deeper than a path goes."""
+        """Everything below a folder but folders and what is hidden, each by its names. No deeper
+        than a path goes: of what lies there, the folder is given as `other`."""
         below: list[str] = []
         try:
             entries = self.entries(names)
@@ -120,6 +121,8 @@ class Resolver:
             yield tuple(names), Entry(names[-1] if names else "", "other", 0)
             return
         for entry in entries:
+            if entry.name[0] == ".":
+                continue
             if entry.kind != "folder":
                 yield (*names, entry.name), entry
             elif len(names) + 1 < DEPTH_MAX:
