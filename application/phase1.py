@@ -28,6 +28,7 @@ from ..domain.events import (
     extraction_stream,
     thread_stream,
 )
+from ..domain.evidence import Evidence, render
 from ..domain.redaction import redact, redact_header, redact_item
 from ..domain.refusals import LeaseLost, Refused
 from ..domain.session import AnyItem, Header
@@ -46,6 +47,7 @@ from .ports import (
     Writing,
 )
 from .purse import Purse, purse, spent_today
+from .quotes import checked
 from .reports import Stage1Report
 from .requests import request, root_of
 from .surroundings import Surroundings
@@ -189,8 +191,6 @@ class Claimed(Struct, frozen=True, kw_only=True):
 
 
 def material(around: Surroundings, claimed: Claimed, *, budget: Purse) -> Material:
-    from ..domain.evidence import Evidence, render
-
     lease, source = claimed.lease, claimed.source
     now_ms = int(around.clock() * 1000)
 
@@ -220,8 +220,6 @@ def cleared(found: Extracted, given: Material) -> Extracted:
         rollout_slug=redact(found.rollout_slug) if found.rollout_slug else None,
     )
     if found.prompt_digest is not None:
-        from .quotes import checked
-
         found = checked(found, given.items())
     return msgspec.structs.replace(
         found, evidence=redact_evidence(found.evidence) if found.evidence else None

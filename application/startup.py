@@ -25,7 +25,7 @@ from .ports import Failure, Progress, View, Writing
 from .purse import purse
 from .reading import record_left
 from .reports import RunReport, Stage1Report
-from .roots import Root
+from .roots import Root, by_version
 from .surroundings import FolderUnusable, Surroundings
 
 
@@ -95,6 +95,8 @@ def run(
         with suppress(Failure):  # What cannot be recorded runs out by itself.
             give_back(around, run_id=report.run_id)
         raise
+    finally:
+        around.extractor.stop()  # It may hold a connection open.
     return report
 
 
@@ -230,11 +232,11 @@ def give_back_for_the_gone(around: Surroundings, *, run_id: str) -> None:
 
 
 def running(around: Surroundings, view: View) -> list[jobs.Row]:
-    version = around.policy.memory_version
     return [
         job
+        for one in by_version(around.policy)
         for kind in (jobs.STAGE1, jobs.PHASE2)
-        for job in view.find(jobs, jobs.RUNNING, kind=kind, memory_version=version)
+        for job in view.find(jobs, jobs.RUNNING, kind=kind, memory_version=one.memory_version)
     ]
 
 
