@@ -196,66 +196,96 @@ def _is_answer(output: object) -> bool:
 
 
 def _array(shown: Iterable[Shown], bytes_max: int) -> Evidence:
-    left = bytes_max // 2
-    right = bytes_max - left
-    head = bytearray(b"[")
-    ends: list[int] = []
-    torn_bytes = between = dropped = count = 0
-    # What follows the head, with secrets still in it: only the end of it will be shown.
-    waiting: deque[Row] = deque()
-    waiting_bytes = 0
-    for row in rows(shown, keep=right):
-        count += 1
-        if len(head) <= left + 4:
-            said = encoded(hidden(row.item))
-            torn_bytes += row.size - len(said) if row.bytes_torn else 0
-            head += b"," * (row.order > 0) + said
-            ends.append(len(head))
-            continue
-        waiting.append(row)
-        waiting_bytes += row.size - row.bytes_torn
-        while waiting_bytes - (size := waiting[0].size - waiting[0].bytes_torn) > 2 * right + 4:
-            waiting_bytes -= size
-            between += waiting.popleft().size + 1
-            dropped += 1
-    tail = [b"]"]
-    tail_bytes = 1
-    while waiting and (not dropped or tail_bytes <= right + 4):
-        row = waiting.pop()
-        said = encoded(hidden(row.item))
-        torn_bytes += row.size - len(said) if row.bytes_torn else 0
-        tail.append(b"," + said)
-        tail_bytes += len(tail[-1])
-    dropped += len(waiting)
-    between += sum(row.size + 1 for row in waiting)
-    tail.reverse()
-    total = len(head) + between + tail_bytes
-    if total <= bytes_max:
-        text = b"".join([head, *tail]).decode()
-        return Evidence(
-            text=text, items=count, omitted=int(torn_bytes > 0), omitted_bytes=torn_bytes
-        )
-    behind = b"".join(tail)
-    whole = bytes(head) if dropped else bytes(head) + behind
-    if not dropped:
-        behind = whole
-    start = character_at(whole, min(left, len(whole)))
-    end = character_at(behind, max(0, len(behind) - right), up=True)
-    lacking = total - bytes_max + torn_bytes
+    ends = _Ends(bytes_max)
+    for row in rows(shown, keep=ends.right):
+        ends.take(row)
+    ends.close()
+    if ends.size <= bytes_max:
+        return ends.evidence(b"".join([ends.head, *ends.tail]).decode(), 0, ends.torn)
+    behind = b"".join(ends.tail)
+    before = bytes(ends.head)
+    if not ends.is_apart:
+        before = behind = before + behind
+    start = character_at(before, min(ends.left, len(before)))
+    end = character_at(behind, max(0, len(behind) - ends.right), up=True)
+    lacking = ends.size - bytes_max + ends.torn
     mark = f"…{-(-lacking // BYTES_A_TOKEN)} tokens truncated…"
-    intact = sum(1 for each in ends if each <= start)
-    at = len(behind) - 1
-    for each in reversed(tail[:-1]):
-        at -= len(each)
-        if at + 1 < end:
-            break
-        intact += 1
-    return Evidence(
-        text=whole[:start].decode() + mark + behind[end:].decode(),
-        items=count,
-        omitted=count - intact,
-        omitted_bytes=lacking,
-    )
+    text = before[:start].decode() + mark + behind[end:].decode()
+    return ends.evidence(text, ends.count - ends.intact(start, len(behind) - end), lacking)
+
+
+class _Ends:
+    """The two ends of the array, without secrets, and how long it would be.
+
+    What follows the head waits with its secrets, since only the end of it will be shown; where
+    some of it was let go, the ends stand `is_apart`."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.left = bytes_max // 2
+        self.right = bytes_max - self.left
+        self.head = bytearray(b"[")
+        self.tail: list[bytes] = [b"]"]
+        self.count = self.size = self.torn = 0
+        self.is_apart = False
+        self._ends: list[int] = []
+        self._waiting: deque[Row] = deque()
+        self._waiting_bytes = 0
+        self._between = 0
+
+    def take(self, row: Row) -> None:
+        self.count += 1
+        if len(self.head) <= self.left + 4:  # A character may end behind the half.
+            self.head += b"," * (row.order > 0) + self._shown(row)
+            self._ends.append(len(self.head))
+            return
+        self._waiting.append(row)
+        self._waiting_bytes += _held(row)
+        while self._waiting_bytes - _held(self._waiting[0]) > 2 * self.right + 4:
+            self._waiting_bytes -= _held(self._waiting[0])
+            self._let_go(self._waiting.popleft())
+
+    def close(self) -> None:
+        tail_bytes = 1
+        while self._waiting and (not self.is_apart or tail_bytes <= self.right + 4):
+            self.tail.append(b"," + self._shown(self._waiting.pop()))
+            tail_bytes += len(self.tail[-1])
+        for row in self._waiting:
+            self._let_go(row)
+        self.tail.reverse()
+        self.size = len(self.head) + self._between + tail_bytes
+
+    def intact(self, before: int, behind: int) -> int:
+        """How many items lie whole in so many bytes of the beginning and of the end."""
+        found = sum(1 for end in self._ends if end <= before)
+        left = behind - 1
+        for each in reversed(self.tail[:-1]):
+            left -= len(each)
+            if left < -1:  # Its comma is no part of it.
+                break
+            found += 1
+        return found
+
+    def evidence(self, text: str, omitted: int, lacking: int) -> Evidence:
+        return Evidence(
+            text=text,
+            items=self.count,
+            omitted=max(omitted, int(lacking > 0)),
+            omitted_bytes=lacking,
+        )
+
+    def _shown(self, row: Row) -> bytes:
+        said = encoded(hidden(row.item))
+        if row.bytes_torn:
+            self.torn += row.size - len(said)
+        return said
+
+    def _let_go(self, row: Row) -> None:
+        self._between += row.size + 1
+        self.is_apart = True
+
+
+def _held(row: Row) -> int:
+    return row.size - row.bytes_torn
 
 
 # v2: rows.

@@ -65,6 +65,7 @@ budgets = st.one_of(st.integers(1, 60), st.integers(60, 900), st.integers(900, 6
 forms = st.tuples(st.sampled_from(["v1", "v2"]), st.booleans())
 # A row of this size may fill what is left where a greater one had to stay out.
 FILLING = 180
+MARK = re.compile(r"…(\d+) tokens truncated…")
 LABEL = re.compile(rf"^\[({'|'.join(LABELS.values())})\]$", re.M)
 
 
@@ -102,6 +103,28 @@ def test_evidence_is_the_same_each_time_and_says_the_same_of_what_it_has_shown(s
     if version == "v1" and evidence.omitted == 0:
         items = [Shown(item=item) for item in json.loads(evidence.text)]
         assert render(items, version="v1", tokens=tokens, aligned=aligned) == evidence
+
+
+@given(sessions(), budgets)
+@settings(max_examples=150, deadline=None)
+def test_v1_counts_as_omitted_every_item_that_its_cut_touches(shown, tokens):
+    evidence = render(shown, version="v1", tokens=tokens)
+    whole = render(shown, version="v1", tokens=1_000_000).text.encode()
+
+    before, mark, after = MARK.split(evidence.text) if evidence.omitted else (evidence.text, 0, "")
+    starts = len(whole) - size(after)
+    at, intact = 1, 0
+    for item in json.loads(whole):
+        end = at + size(compact(item))
+        intact += end <= size(before) or at >= starts
+        at = end + 1
+    event(f"intact: {min(intact, 3)}, cut: {evidence.omitted > 0}")
+    assert evidence.omitted == len(shown) - intact
+    # What was let go unread is counted as it stood, with its secrets.
+    secrets = size(compact([each.item for each in shown])) - len(whole)
+    missing = max(0, len(whole) - max(BYTES_MIN, 4 * tokens))
+    assert missing <= evidence.omitted_bytes <= missing + secrets
+    assert int(mark) == -(-evidence.omitted_bytes // 4)
 
 
 @given(sessions(), budgets, forms)
@@ -160,6 +183,10 @@ def test_aligned_v1_is_always_an_array_whose_gaps_and_cuts_are_counted(shown, to
     assert evidence.omitted == sum(gap["items"] for gap in gaps) + cut
     kinds = Counter(item["type"] for item in items)
     assert kinds["omitted"] <= len(items) // 2 + 1
+
+
+def compact(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def split(text):
