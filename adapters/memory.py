@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from ..application.ports import Failure
 from . import wiring
 from .actor import cli_actor, inside_a_run
 from .settings import (
@@ -201,7 +202,7 @@ class Memory:
         worker_id = self._workers.name(wiring.new_id())
         around = replace(self._with_model(model), worker_id=worker_id)
         with inside_a_run(), self._workers.at_work(worker_id):
-            return startup.run(
+            report = startup.run(
                 around,
                 self._sources(sessions, cwd=cwd),
                 backfill=backfill,
@@ -212,6 +213,9 @@ class Memory:
                 dry_run=dry_run,
                 progress=progress,
             )
+        if not dry_run:
+            wiring.sweep_staging(self.home)
+        return report
 
     def consent_needed(self, *, model: str | None = None) -> "ConsentNeeded | None":
         """Where a run would send sessions, while nobody has agreed to that."""
@@ -545,6 +549,8 @@ class Memory:
         if len(meant := self._named(thread)) != len(thread):
             raise NotTheWholeId(thread, meant)
         self._refuse_sealed()
+        with suppress(Failure):  # A certificate finds what cannot be removed; a run tells it.
+            wiring.sweep_staging(self.home)
         actor = self._actor(confirmed=confirmed)
         if prove:
             from ..application.certificate import forget_and_prove
@@ -576,6 +582,8 @@ class Memory:
 
         if dry_run:
             return reset.plan(self._around, keep_notes=not notes)
+        with suppress(Failure):  # As before something is forgotten.
+            wiring.sweep_staging(self.home)
         report = reset.reset(
             self._around, keep_notes=not notes, actor=self._actor(confirmed=confirmed)
         )

@@ -58,6 +58,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_tokens_per_run: int = 2_000_000
     max_tokens_per_day: int = 4_000_000
     max_roots_per_run: int = 4
+    consolidator: tuple[str, ...] = ()
+    consolidator_variables: tuple[str, ...] = ()
 
     def limits(self) -> Limits:
         return Limits(
@@ -97,6 +99,8 @@ REASONS: dict[str, str] = {
     "max_tokens_per_run": "tokens, both ways, a run spends at a provider at most; 0: no limit",
     "max_tokens_per_day": "tokens, both ways, all runs of a day (UTC) spend at most; 0: no limit",
     "max_roots_per_run": "folders a run consolidates with a provider, 1-128; offline has no cap",
+    "consolidator": "a command that edits the folder, word by word; empty: the model does",
+    "consolidator_variables": "variables it is given, beside PATH, HOME, TERM and the language's",
 }
 OFFLINE = "offline"
 CLAMPS: dict[str, tuple[int, int]] = {
@@ -199,7 +203,7 @@ def parsed(text: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 # What stands between the parts of a list in the environment.
-SEPARATORS = {"sources": os.pathsep, "trusted_mcp_servers": ","}
+SEPARATORS = {"sources": os.pathsep, "trusted_mcp_servers": ",", "consolidator_variables": ","}
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
@@ -218,11 +222,28 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         if separator := SEPARATORS.get(key):
             values[key] = [part for part in map(str.strip, written.split(separator)) if part]
             continue
+        if key == "consolidator":
+            values[key] = words(written, name)
+            continue
         try:
             values[key] = msgspec.convert(written, FIELDS[key], strict=False)
         except msgspec.ValidationError as error:
             raise SettingsError(f"{name}={written}: {explained(key)}") from error
     return values
+
+
+def words(written: str, name: str) -> Any:
+    """A command in one variable: a JSON list, or words as a shell takes them."""
+    try:
+        if written.lstrip().startswith("["):
+            return msgspec.json.decode(written)
+        import shlex
+
+        return shlex.split(written)
+    except ValueError as error:  # Also what is no JSON.
+        raise SettingsError(
+            f'{name}: no list of words ({error}); write it as ["cmd", "word"], or as in a shell'
+        ) from error
 
 
 FIELDS: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Settings)}
@@ -263,10 +284,24 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
             raise SettingsError(f"{where}: `base_url` must begin with https://, or be empty")
         if key == "database" and value and not is_dsn(value):
             raise SettingsError(f"{where}: `database` must begin with postgresql://, or be empty")
+        if key == "consolidator" and value:
+            refuse_command(converted[key], where)
         if key in CLAMPS:
             low, high = CLAMPS[key]
             converted[key] = min(max(converted[key], low), high)
     return Settings(**converted)
+
+
+def refuse_command(argv: tuple[str, ...], where: str) -> None:
+    name = argv[0].strip()
+    if not name or any("\0" in word for word in argv):
+        raise SettingsError(f"{where}: `consolidator` must begin with a command's name")
+    if "/" in name and not os.path.isabs(name):
+        # It is started in a folder that holds nothing but the memory.
+        raise SettingsError(
+            f"{where}: `consolidator`: {name} is relative; give the command's name, or its whole"
+            " path"
+        )
 
 
 # A key of many parts takes the square of its length to parse: a stranger's file could hold up a

@@ -7,13 +7,14 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from ..application.ports import Extracted, Extractor, Material, Proposal, Task
+from ..application.ports import Consolidator, Extracted, Extractor, Material, Proposal, Task
 from ..application.surroundings import (
     Policy,
     Provider,
@@ -180,6 +181,14 @@ def provider(settings: Settings) -> Provider | None:
 def extractor(settings: Settings, home: Path) -> Extractor:
     paid = provider(settings)
     return LateExtractor() if paid is None else ModelExtractor(paid, home)
+
+
+def consolidator(settings: Settings, home: Path) -> Consolidator:
+    """A command of the user's, or else a provider's model, or else ours."""
+    if settings.consolidator:
+        return ByCommand(settings, home)
+    paid = provider(settings)
+    return LateConsolidator() if paid is None else ModelConsolidator(paid, home)
 
 
 def new_id() -> str:
@@ -361,6 +370,61 @@ class LateConsolidator:
         from .offline import OfflineConsolidator
 
         return OfflineConsolidator().propose(task)
+
+
+class ModelConsolidator:
+    """A provider's model in a folder of its own, both made when there is something to do."""
+
+    kind: Literal["agent"] = "agent"
+
+    def __init__(self, paid: Provider, home: Path) -> None:
+        self.name = paid.consolidation_model
+        self._paid, self._home = paid, home
+
+    def propose(self, task: Task) -> Proposal:
+        from .models.consolidator import OpenAIConsolidator
+        from .staging.workplace import workplace
+
+        staged = partial(workplace, home=self._home, owner=partial(at_work, self._home))
+        return OpenAIConsolidator(self._paid, home=self._home, workplace=staged).propose(task)
+
+
+class ByCommand:
+    """A command of the user's, found when it is started."""
+
+    kind: Literal["agent"] = "agent"
+
+    def __init__(self, settings: Settings, home: Path) -> None:
+        self.name = f"command:{os.path.basename(settings.consolidator[0])}"
+        self._settings, self._home = settings, home
+
+    def propose(self, task: Task) -> Proposal:
+        from .staging.consolidator import CommandConsolidator
+
+        return CommandConsolidator(
+            self._settings.consolidator,
+            home=self._home,
+            owner=partial(at_work, self._home),
+            variables=self._settings.consolidator_variables,
+        ).propose(task)
+
+
+@contextmanager
+def at_work(home: Path) -> Iterator[str]:
+    """A worker of its own, by whose end it is known that a staging folder is nobody's."""
+    workers = Workers(home, machine(home))
+    name = workers.name(new_id())
+    with workers.at_work(name):
+        yield name
+
+
+def sweep_staging(home: Path) -> None:
+    """Remove what consolidations left that were killed: each holds a copy of a memory. Raises
+    `Failure`."""
+    if os.path.lexists(home / "staging"):
+        from .staging.folder import sweep
+
+        sweep(home, Workers(home, machine(home)).is_alive)
 
 
 def inspect_rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:
