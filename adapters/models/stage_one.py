@@ -17,10 +17,11 @@ EFFORT = "low"
 def question(
     header: Header, memory_version: str, evidence: str, *, model: str, tokens_max: int
 ) -> Question:
+    # Places are ids in the log, and keep what stands in them; whoever is asked need not know it.
     values = {
-        "rollout_path": header.rollout_path,
-        "rollout_cwd": header.cwd or "unknown",
-        "git_branch": header.git_branch or "unknown",
+        "rollout_path": redact(header.rollout_path),
+        "rollout_cwd": redact(header.cwd or "unknown"),
+        "git_branch": redact(header.git_branch or "unknown"),
         "contents": evidence,
     }
     text = filled(f"stage_one_input_{memory_version}", values)
