@@ -45,9 +45,10 @@ from .imported import (
     touch,
 )
 from .ingest import registration
+from .kept import kept
 from .notes import LOCK_WAIT_S, checked
 from .places import scope_of
-from .ports import Failure, Writing
+from .ports import Extracted, Failure, Writing
 from .reading import Unreadable
 from .render import render
 from .reports import ImportReport, ProjectReport
@@ -189,7 +190,9 @@ def import_thread(
         return "known"
     raw, hidden_in_raw = redacted(foreign.raw_memory)
     summary, hidden_in_summary = redacted(foreign.rollout_summary)
-    if not raw.strip() or not summary.strip():
+    found = Extracted(raw_memory=raw, rollout_summary=summary, rollout_slug=None)
+    output = kept(found, version)
+    if output is None:
         return "no_words"
     if restriction is None:
         return "project_file"
@@ -218,8 +221,8 @@ def import_thread(
     done = extraction.succeed(
         extraction.evolve(job, claimed),
         ownership_token=claimed.ownership_token,
-        raw_memory_ref=tx.put(owner, raw),
-        rollout_summary_ref=tx.put(owner, summary),
+        raw_memory_ref=tx.put(owner, output.raw_memory),
+        rollout_summary_ref=tx.put(owner, output.rollout_summary),
         rollout_slug_ref=tx.put(owner, slug) if slug else None,
         memory_mode=known.mode,
         scope=known.scope,

@@ -1,8 +1,8 @@
 """Joining: every memory root as one folder of Codex's layout, on request.
 
-Inputs are those of all roots, as far as each may be read, a session that two roots hold once. The
-artifacts are made of them anew, offline: no root's own say anything of another's, and what is out
-of the memory supports no line. The notes of all are beside them.
+Inputs are those of all roots of one version, as far as each may be read, a session that two roots
+hold once. The artifacts are made of them anew, offline: no root's own say anything of another's,
+and what is out of the memory supports no line. The notes of all are beside them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,10 +15,10 @@ from .surroundings import GLOBAL
 
 def joined(view: View, roots: Sequence[Root], *, consolidator: Consolidator) -> dict[str, str]:
     """Path -> text of the folder."""
-    outputs = union(view, roots)
-    task = Task(memory_version=roots[0].memory_version, scope=GLOBAL, outputs=outputs)
+    version, outputs = roots[0].memory_version, union(view, roots)
+    task = Task(memory_version=version, scope=GLOBAL, outputs=outputs)
     artifacts = consolidator.propose(task).files
-    return notes(view, roots) | inputs(outputs) | dict(artifacts)
+    return notes(view, roots) | inputs(outputs, memory_version=version) | dict(artifacts)
 
 
 def union(view: View, roots: Iterable[Root]) -> list[PhaseTwoOutput]:

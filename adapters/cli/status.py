@@ -22,9 +22,13 @@ def command(context: Context) -> None:
         say(f"log       {told['events']} events; head {told['head']}")
         threads = ", ".join(f"{count} {what}" for what, count in told["threads"].items() if count)
         say(f"threads   {threads or 'none yet; `threadbook run` reads them'}")
+        several = {each["version"] for each in told["versions"]} != {"v1"}
+        for each in told["versions"] if several else ():
+            say(f"version   {version_line(each)}")
         for root in told["roots"]:
+            of = f" ({root['version']})" if several else ""
             sessions = "1 session" if root["selected"] == 1 else f"{root['selected']} sessions"
-            say(f"memory    {root['scope']}: {sessions}, {root['state']}")
+            say(f"memory    {root['scope']}{of}: {sessions}, {root['state']}")
             say(f"          {root['path']}")
         for job in told["stuck"]:
             say(f"stuck     {job}")
@@ -45,6 +49,16 @@ def command(context: Context) -> None:
             say(f"setting   {key} = {json.dumps(setting['value'])}   # {setting['reason']}")
 
     context.show(told, lines)
+
+
+def version_line(version: dict[str, Any]) -> str:
+    does = [what for what in ("read", "written") if version[what]]
+    count = version["consolidated_threads"]
+    return (
+        f"{version['version']} is {' and '.join(does)};"
+        f" {count} session{'s' * (count != 1)} consolidated at once;"
+        f" {'ready' if version['ready'] else 'not ready yet'}"
+    )
 
 
 def budget_line(budget: dict[str, Any]) -> str:

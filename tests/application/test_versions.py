@@ -21,8 +21,10 @@ from threadbook.projections import jobs
 from tests.application.homes import (
     DAY_S,
     FERN,
+    FIXTURES,
     HALF_A_DAY_LATER,
     HOUR_S,
+    MOSS,
     NOON,
     ROLLOUTS,
     Home,
@@ -502,3 +504,68 @@ def test_the_fixture_sessions_make_both_folders(tmp_path):
     assert stems[0] == stems[1]
     assert len(stems[0]) == 2
     home.memory.close()
+
+
+# What else knows of versions.
+
+
+def test_a_run_that_is_stopped_gives_back_the_leases_of_both_versions(tmp_path):
+    class Stopped(OfflineConsolidator):
+        def propose(self, task):
+            if task.memory_version == "v2":
+                raise KeyboardInterrupt
+            return super().propose(task)
+
+    home = Home(tmp_path, dual_write=True)
+    home.write(KEPT)
+
+    with pytest.raises(KeyboardInterrupt):
+        home.run_with(consolidator=Stopped())
+
+    ended = {row.memory_version: row.status for row in phase2_jobs(home)}
+    assert ended == {"v1": "done", "v2": "pending"}
+    assert [each.version for each in home.run().phase2] == ["v2"]
+    home.memory.close()
+
+
+def test_what_comes_in_while_v2_is_in_force_has_its_summary_alone(tmp_path):
+    home = Home(tmp_path, now=HALF_A_DAY_LATER, version="v2", scope="global")
+
+    report = home.memory.import_folder(FIXTURES / "memory-base-v1")
+    home.run()
+
+    assert len(report.imported) == 14
+    assert {bodies(home, row.raw_memory_ref)[0] for row in home.outputs()} == {""}
+    files = content(home.root())
+    assert files.keys() & HANDBOOK == {"memory_summary.md"}
+    assert len([path for path in files if path.startswith("rollout_summaries/")]) == 14
+    assert problems({"memory_summary.md": files["memory_summary.md"]}, version="v2") == []
+    home.memory.close()
+
+
+def test_folders_of_v2_are_joined_as_one_of_v2(tmp_path):
+    home = Home(tmp_path, version="v2")
+    home.write(KEPT, Session(number=3, cwd=MOSS, says=("from now on always sort imports",)))
+    home.run()
+
+    home.memory.export(tmp_path / "out", merge=True)
+
+    files = content(tmp_path / "out")
+    assert files.keys() & HANDBOOK == {"memory_summary.md"}
+    assert KEPT_WORDS in files["memory_summary.md"]
+    assert "sort imports" in files["memory_summary.md"]
+    assert problems(files, version="v2") == []
+    home.memory.close()
+
+
+def test_the_past_and_what_changed_since_know_both(both):
+    then = both.position
+    both.memory.pollute(LOST.id, "web_search")
+    both.later(HOUR_S).run()
+
+    ranked = both.memory.at(then)["selection"]
+    assert {(each["memory_version"], each["thread_id"]) for each in ranked} == {
+        (version, each.id) for version in ("v1", "v2") for each in (LOST, KEPT)
+    }
+    changed = both.memory.diff(then)["folders"]
+    assert [each["version"] for each in changed] == ["v1", "v2"]
