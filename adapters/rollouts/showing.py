@@ -165,7 +165,7 @@ class Shower(CodexReader):
             left = _allowed(text, found)
             if left is None:
                 continue
-            kept.append(part if left is text else {**part, "text": left})
+            kept.append(part if left == text else {**part, "text": left})
             for piece in found:
                 if piece.whose == "agent" or piece.what in _OF_AGENTS:
                     by.add("agent")
@@ -280,10 +280,11 @@ def _allowed(text: str, found: list[Piece]) -> str | None:
     """What of a user's text may be shown: all, the rest of it, or nothing."""
     if any(each.fullmatch(text) for each in _EXCLUDED):
         return None
-    if not any(piece.whose == "harness" and piece.what in _WITHHELD for piece in found):
-        return text if text.strip() else None
     left = [each.text for each in found if each.whose != "harness" or each.what not in _WITHHELD]
-    return "\n".join(left) or None
+    if not left:
+        return None
+    # What a hook put there may hold memory inside of its own marks.
+    return without_memory(text if len(left) == len(found) else "\n".join(left))
 
 
 def _forgetting(value: Any) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from threadbook.adapters import rollouts
 from threadbook.domain.evidence import render
 
-from .support import MADE, NOW_MS, OPEN, event, item, message, meta, record, written
+from .support import MADE, NOW_MS, OPEN, claude, event, item, message, meta, record, written
 
 VERSIONS = ("v1", "v2")
 LARGE = 180_880
@@ -242,6 +242,35 @@ def test_memory_that_was_given_to_the_session_is_not_shown_to_a_model(tmp_path, 
 
     assert texts == ["Water the moss."]
     assert output["output"] == "a\n[memory]\nb"
+
+
+@pytest.mark.parametrize("memory", [FENCED, BANNER])
+def test_memory_inside_of_what_a_hook_put_there_is_taken_out_of_it(tmp_path, memory):
+    texts = said(tmp_path, parts(f"<hook_context>\nIt rains.\n{memory}\n</hook_context>"))
+
+    assert texts == ["<hook_context>\nIt rains.\n[memory]\n</hook_context>"]
+
+
+def test_of_claude_codes_sessions_our_memory_and_our_tools_results_are_not_shown(tmp_path):
+    call = {"type": "tool_use", "id": "c", "name": "mcp__threadbook__read", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "They like ferns."}
+    path = written(
+        tmp_path,
+        claude("user", f"<system-reminder>\nIt rains.\n{FENCED}\n</system-reminder>", uuid="1"),
+        claude("user", f"{FENCED}\nWater the moss.", uuid="2"),
+        claude(
+            "assistant",
+            [{"type": "thinking", "thinking": "FERNS", "signature": "S"}, call],
+            uuid="3",
+        ),
+        claude("user", [result], uuid="4"),
+        claude("assistant", "Watered.", uuid="5"),
+    )
+
+    text = evidence(path, "v2")
+
+    assert "ferns" not in text.lower()
+    assert [each for each in ("It rains", "moss", "Watered.", "[memory]") if each not in text] == []
 
 
 def test_what_our_own_tools_gave_is_not_shown_to_a_model(tmp_path):
