@@ -99,16 +99,17 @@ def run(
                 umask=0o077,
             )
         except (OSError, ValueError) as error:
-            refused = not_started(argv[0], error)
+            refused = not_started(argv[0], folder, error)
     if process is None:
         return Ended("not_started", None, clock() - started, 0, "", refused)
-    talk = Talk(process, prompt.encode("utf-8", "replace"))
-    try:
-        reason = _watch(talk, folder, bounds, cancelled, clock, started)
-    finally:
-        # However we leave, also by a signal of our own: none of the group stays behind.
-        _end_group(process)
-        status = process.wait()
+    with process:
+        try:
+            talk = Talk(process, prompt.encode("utf-8", "replace"))
+            reason = _watch(talk, folder, bounds, cancelled, clock, started)
+        finally:
+            # However we leave, also by a signal of our own: none of the group stays behind.
+            _end_group(process)
+            status = process.wait()
         talk.close()
     if reason is None:
         reason = "done" if status == 0 else "failed" if status > 0 else "killed"
@@ -142,7 +143,9 @@ def refusal(argv: Sequence[str]) -> str:
     return ""
 
 
-def not_started(name: str, error: OSError | ValueError) -> str:
+def not_started(name: str, folder: Path, error: OSError | ValueError) -> str:
+    if isinstance(error, OSError) and not folder.is_dir():
+        return f"the staging folder {folder} is not there; run it again, a run makes a new one"
     if isinstance(error, FileNotFoundError):
         return f"there is no command {name} on the PATH; install it, or give its whole path"
     if isinstance(error, OSError):
@@ -193,8 +196,6 @@ class Talk:
     def close(self) -> None:
         self.drain()
         self._selector.close()
-        self._input.close()
-        self._output.close()
 
     def tail(self) -> str:
         kept = self._tail

@@ -229,6 +229,15 @@ def test_what_cannot_be_started_is_said_and_raises_nothing(folder, argv, said):
     assert said in ended.advice
 
 
+def test_a_folder_that_is_gone_is_said(folder):
+    folder.rmdir()
+
+    ended = ran(folder, "pass")
+
+    assert ended.reason == "not_started"
+    assert "is not there; run it again" in ended.advice
+
+
 def test_whatever_stops_us_stops_it(folder):
     code = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
 
