@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         ThreadLine,
     )
     from ..application.reset import ResetReport
-    from ..application.surroundings import Surroundings
+    from ..application.surroundings import Policy, Surroundings
     from ..application.tools import Tools
     from ..domain.search import MatchMode
     from .store.transfer import End
@@ -600,29 +600,37 @@ class Memory:
         *,
         at: int | float | None = None,
         scope: str | None = None,
+        version: Literal["v1", "v2"] | None = None,
         merge: bool = False,
     ) -> dict[str, Path]:
         """Write every memory root, or that of a scope, as it is or was, under a new or empty
-        folder; scope -> path. `merge` joins all of them into one folder of Codex's layout, where
-        each project's memory is read in every other: ask before."""
+        folder; scope -> path. `version` is the one that is read, or another that is there. `merge`
+        joins all of them into one folder of Codex's layout, where each project's memory is read in
+        every other: ask before."""
         from .export import export, export_merged
 
         self._refuse_sealed()
+        policy = self._policy_of(version)
         with self._view(at) as (view, _):
             if merge:
                 from .offline import OfflineConsolidator
 
                 offline = OfflineConsolidator()
-                policy = self._around.policy
                 return export_merged(view, policy, expanded(folder), consolidator=offline)
-            return export(view, self._around.policy, expanded(folder), scope=scope)
+            return export(view, policy, expanded(folder), scope=scope)
 
-    def exportable(self, *, at: int | float | None = None) -> builtins.list[str]:
+    def exportable(
+        self, *, at: int | float | None = None, version: Literal["v1", "v2"] | None = None
+    ) -> builtins.list[str]:
         """The scopes whose memory an export writes."""
         from .export import exportable
 
         with self._view(at) as (view, _):
-            return [root.scope for root in exportable(view, self._around.policy)]
+            return [root.scope for root in exportable(view, self._policy_of(version))]
+
+    def _policy_of(self, version: str | None) -> "Policy":
+        policy = self._around.policy
+        return replace(policy, memory_version=version or policy.memory_version)
 
     @watched
     def import_folder(

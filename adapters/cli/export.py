@@ -1,6 +1,7 @@
 """`threadbook export`: the memory folders, somewhere else."""
 
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
@@ -15,6 +16,11 @@ LOG = ".jsonl"
 @click.argument("folder", metavar="DIR|FILE.jsonl", type=click.Path(path_type=Path))
 @click.option("--at", type=Place(), help="As they were at this position or time.")
 @click.option("--scope", metavar="SCOPE", help="Only this one, as `threadbook status` names it.")
+@click.option(
+    "--version",
+    type=click.Choice(["v1", "v2"]),
+    help="Of this memory version; without it the one that is read.",
+)
 @click.option("--merge", is_flag=True, help="Join all of them into one folder, as Codex has it.")
 @click.option("--yes", is_flag=True, help="Do not ask before joining; needed without a terminal.")
 def command(
@@ -22,6 +28,7 @@ def command(
     folder: Path,
     at: int | float | None,
     scope: str | None,
+    version: Literal["v1", "v2"] | None,
     merge: bool,
     yes: bool,
 ) -> None:
@@ -37,8 +44,10 @@ def command(
     if yes and not merge:
         raise click.UsageError("--yes answers --merge; drop it")
     if folder.suffix == LOG:
-        if at is not None or scope is not None or merge:
-            raise click.UsageError("a log is exported whole; leave out --at, --scope and --merge")
+        if at is not None or scope is not None or version is not None or merge:
+            raise click.UsageError(
+                "a log is exported whole; leave out --at, --scope, --version and --merge"
+            )
         with context.open() as memory:
             end = memory.export_log(folder)
         context.show(
@@ -47,12 +56,12 @@ def command(
         )
         return
     with context.open() as memory:
-        if merge and len(scopes := memory.exportable(at=at)) > 1:
+        if merge and len(scopes := memory.exportable(at=at, version=version)) > 1:
             from .confirm import agreed_or_refused
 
             question = f"Join {', '.join(scopes)} into one folder, each readable beside the others?"
             agreed_or_refused(question, yes=yes)
-        written = memory.export(folder, at=at, scope=scope, merge=merge)
+        written = memory.export(folder, at=at, scope=scope, version=version, merge=merge)
     answer = {"folder": str(folder), "roots": {scope: str(path) for scope, path in written.items()}}
 
     def lines() -> None:

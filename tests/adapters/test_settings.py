@@ -2,7 +2,8 @@
 
 import pytest
 from threadbook.adapters.places import look
-from threadbook.adapters.settings import SettingsError, load, restriction
+from threadbook.adapters.settings import Settings, SettingsError, load, restriction
+from threadbook.adapters.wiring import policy
 from threadbook.application.surroundings import ProjectFile, Restriction
 
 CODEXS_TABLE = """
@@ -171,3 +172,45 @@ def test_a_number_that_python_does_not_read_is_no_toml(tmp_path):
 
     with pytest.raises(SettingsError, match="not valid TOML"):
         load(file, environment={})
+
+
+def test_codexs_words_for_the_version_are_ours(told):
+    found = told('[memories]\nversion = "v2"\ndual_write = true\n')
+
+    assert (found.version, found.dual_write) == ("v2", True)
+    assert (told("").version, told("").dual_write) == ("v1", False)
+    assert told("", THREADBOOK_VERSION="v2", THREADBOOK_DUAL_WRITE="true").dual_write
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        ('version = "V2"', "must be one of v1, v2"),
+        ("version = 2", "must be one of v1, v2"),
+        ('version = "v3"', "must be one of v1, v2"),
+        ('dual_write = "yes"', "must be true or false"),
+    ],
+)
+def test_another_word_for_the_version_is_an_error(told, given, advice):
+    with pytest.raises(SettingsError, match=advice):
+        told(given)
+
+
+@pytest.mark.parametrize(
+    ("version", "dual_write", "written"),
+    [
+        ("v1", False, ("v1",)),
+        ("v2", False, ("v2",)),
+        ("v1", True, ("v1", "v2")),
+        ("v2", True, ("v2",)),
+    ],
+)
+def test_both_versions_are_written_where_v1_is_read(version, dual_write, written):
+    found = policy(Settings(version=version, dual_write=dual_write))
+
+    assert (found.memory_version, found.versions) == (version, written)
+
+
+def test_a_project_may_not_say_which_version_is_written():
+    with pytest.raises(SettingsError, match="may not set `dual_write`"):
+        restriction([project("dual_write = true")])

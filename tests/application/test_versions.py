@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application import reset
-from threadbook.application.ports import ConsolidationFailed, Extracted
+from threadbook.application.ports import ConsolidationFailed, Extracted, Proposal
 from threadbook.domain.artifact import problems
 from threadbook.domain.events import (
     Cited,
@@ -556,6 +556,57 @@ def test_folders_of_v2_are_joined_as_one_of_v2(tmp_path):
     assert "sort imports" in files["memory_summary.md"]
     assert problems(files, version="v2") == []
     home.memory.close()
+
+
+def test_either_version_can_be_exported_and_the_one_that_is_read_is_without_a_word(both, tmp_path):
+    both.memory.export(tmp_path / "read")
+    both.memory.export(tmp_path / "v2", version="v2")
+
+    assert content(tmp_path / "read") == content(both.root(version="v1"))
+    assert content(tmp_path / "v2") == content(both.root(version="v2"))
+
+
+def test_the_words_of_a_polluted_session_leave_both_versions_when_their_days_are_over(tmp_path):
+    home = Home(tmp_path, dual_write=True, history_days=0)
+    home.write(LOST, KEPT)
+    home.run()
+
+    home.memory.pollute(LOST.id, "web_search")
+    home.later(HOUR_S).run()
+
+    learned = [word for kind, word in PLANTED.items() if kind != "preview"]
+    assert left_in(home.path, *learned) == []
+    assert {row.thread_id for row in home.outputs()} == {KEPT.id}
+    home.memory.close()
+
+
+def test_what_a_session_was_shown_of_v2_is_in_reach_of_what_it_cites(second):
+    second.memory.context(FERN, "session")
+
+    assert second.memory.cited([KEPT.id], "session", 1) == 1
+
+    (event,) = second.events(Cited)
+    assert event.memory_version == "v2"
+
+
+@pytest.mark.parametrize("broken", ["", "v1\n", "x" * 10_000])
+def test_a_summary_that_v2_cannot_take_is_not_published_and_the_folder_stays(second, broken):
+    class Useless(OfflineConsolidator):
+        def propose(self, task):
+            files = dict(super().propose(task).files)
+            told = files["memory_summary.md"]
+            return Proposal(
+                files={"memory_summary.md": told + broken if broken[:1] == "x" else broken}
+            )
+
+    before = content(second.root())
+    second.write(Session(number=3, says=("from now on always sort imports",)))
+
+    report = second.run_with(consolidator=Useless())
+
+    assert [each.reason for each in report.phase2] == ["failed_invalid_artifacts"]
+    assert content(second.root()) == before
+    assert [each.status for each in second.later(HOUR_S).run().phase2] == ["succeeded"]
 
 
 def test_the_past_and_what_changed_since_know_both(both):

@@ -540,3 +540,25 @@ def test_a_log_goes_out_to_a_file_and_into_a_new_home(commands, tmp_path):
     assert into.json["events"] == commands.home.position
     assert (again.code, "choose another --home" in again.line) == (3, True)
     assert commands("export", tmp_path / "b.jsonl", "--at", 3).code == 2
+
+
+def test_status_and_export_tell_of_versions_where_there_are_several(commands, tmp_path):
+    one = commands("status").out
+    file = tmp_path / "both.toml"
+    file.write_text("dual_write = true\n")
+    commands("run", "--config", file)
+
+    told = commands("status", "--config", file).out
+    out = commands("export", tmp_path / "out", "--version", "v2", "--config", file)
+
+    assert "version   " not in one
+    assert (
+        "version   v1 is read and written; 2 sessions consolidated at once; not ready yet" in told
+    )
+    assert "version   v2 is written; 2 sessions consolidated at once; not ready yet" in told
+    assert "(v1): 2 sessions" in told
+    assert "(v2): 2 sessions" in told
+    assert out.code == 0
+    assert not (tmp_path / "out" / "MEMORY.md").exists()
+    assert (tmp_path / "out" / "memory_summary.md").exists()
+    assert commands("export", tmp_path / "log.jsonl", "--version", "v2").code == 2
