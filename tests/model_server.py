@@ -16,7 +16,8 @@ A script says what is answered, request by request:
 - a callable of the request that returns any of these.
 
 `derived` makes an honest answer out of what was sent: every `FACT[…]` in it, else the first words
-of a person; always the same for the same request.
+of a person; always the same for the same request. Where there are tools it consolidates with them
+(`tests/model_consolidates.py`).
 
 As a program: `python -m tests.model_server --port-file F [--script S] [--style sse] [--asked F]`.
 It writes its port once it listens, and ends with its standard input or a SIGTERM.
@@ -295,6 +296,10 @@ TYPED = re.compile(r'"type":\s*"input_text",\s*"text":\s*("(?:[^"\\]|\\.)*")')
 
 def derived(asked: Asked) -> Reply:
     """An answer in the form that was asked for, made of what was sent."""
+    if asked.body.get("tools"):
+        from tests.model_consolidates import consolidates
+
+        return consolidates(asked)
     facts = list(dict.fromkeys(FACT.findall(asked.evidence)))
     if not facts:
         typed = (json.loads(found, strict=False) for found in TYPED.findall(asked.evidence))

@@ -131,7 +131,8 @@ class OpenAIConsolidator:
         from .questions import Question, message
 
         limits = self._limits or Limits()
-        limits = limits._replace(turns=limits.turns + pages(task))
+        more = pages(task)
+        limits = limits._replace(turns=limits.turns + more, requests=limits.requests + more)
         budget = (f"{limits.turns} replies", f"{limits.wall_s / 60:.0f} minutes")
         question = Question(
             model=self.name,

@@ -149,13 +149,14 @@ def test_several_calls_in_one_reply_are_each_done_and_each_answered(tmp_path):
 def test_more_calls_in_a_reply_than_may_be_are_answered_and_not_done(tmp_path):
     many = [wrote(f"skills/{at}.md", "x") for at in range(40)]
 
-    with asking(tmp_path, many, FINISH) as (turns, it):
+    with asking(tmp_path, many, [wrote("skills/late.md", "x")], FINISH) as (turns, it):
         proposal = it.propose()
 
     assert turns.wrong == []
-    assert sum(path.startswith("skills/") for path in proposal.files) == 32
+    assert sum(path.startswith("skills/") for path in proposal.files) == 33
+    assert "skills/late.md" in proposal.files
     assert ["a reply may make 32 calls" in each for each in turns.results] == (
-        [False] * 32 + [True] * 8
+        [False] * 32 + [True] * 8 + [False]
     )
 
 
