@@ -19,6 +19,7 @@ from ..domain.events import (
     Phase2LeaseClaimed,
     consolidation_stream,
 )
+from ..domain.redaction import redact
 from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
 from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
@@ -267,6 +268,8 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed) -> dict[str, st
         published=claimed.published,
     )
     files = dict(around.consolidator.propose(task).files)
+    if around.consolidator.kind != "offline":  # Ours has said nothing that was not hidden before.
+        files = {path: redact(text) for path, text in files.items()}
     if problems(files, version=root.memory_version):
         raise ConsolidationFailed("failed_invalid_artifacts")
     return files

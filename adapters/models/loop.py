@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ...application.ports import ConsolidationFailed
 from ...domain.events import Tokens
+from ...domain.redaction import redact
 from ...prompts import prompt
 from .failures import AnswerFailed
 from .questions import Question, message, output_of
@@ -112,7 +113,8 @@ class Loop:
     def _result(self, item: Item) -> Item:
         self._go_on_or_end()
         call = Call(id=item["call_id"], name=text(item, "name"), arguments=text(item, "arguments"))
-        return output_of(call.id, self._tools.call(call.name, call.arguments))
+        # A folder's files name places, and what stands in those the model need not know.
+        return output_of(call.id, redact(self._tools.call(call.name, call.arguments)))
 
     async def _answer(self) -> Answer:
         failures = 0

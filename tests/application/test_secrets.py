@@ -5,9 +5,11 @@ import json
 import shutil
 
 import pytest
+from msgspec.structs import replace
+from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.application.ports import Extracted
 
-from tests.application.homes import FIXTURES, NOON, Session, Telling, content, rfc
+from tests.application.homes import FERN, FIXTURES, NOON, Session, Telling, content, rfc
 from tests.application.planted import called, left_in, said
 
 CHUNK = 65_536  # So much of a file is read at once.
@@ -154,3 +156,51 @@ def test_no_secret_in_a_session_s_names_or_in_a_cause_is_in_the_home(home):
 
     assert len(home.memory.threads()) == 2
     assert not left_in(home.path, KEY)
+
+
+class Inventing:
+    """A consolidator that is no program of ours, and writes every secret into its files."""
+
+    name = "other"
+    kind = "command"
+
+    def propose(self, task):
+        honest = OfflineConsolidator().propose(task)
+        secrets = "".join(f"- {case['text'].splitlines()[0]} [Task 1]\n" for case in CASES)
+        files = {path: f"{text}{secrets}" for path, text in honest.files.items()}
+        return replace(honest, files=files | {"skills/deploy/SKILL.md": f"# Deploy\n\n{KEY}\n"})
+
+
+def test_what_another_consolidator_writes_is_redacted_before_it_is_published(home):
+    home.write(Session(number=1))
+
+    home.run_with(consolidator=Inventing())
+
+    assert "[REDACTED_SECRET]" in (home.root() / "MEMORY.md").read_text()
+    assert left_in(home.path, *VANISH, KEY, whole=True) == []
+
+
+def test_no_secret_of_a_note_an_import_or_a_word_of_a_tool_is_kept_or_exported(home, tmp_path):
+    home.write(Session(number=1))
+    home.run()
+    for number, case in enumerate(CASES):
+        home.memory.note(f"note {number}: {case['text']}", cwd=FERN)
+    foreign = tmp_path / "claude" / "projects" / "-srv-fern" / "memory"
+    foreign.mkdir(parents=True)
+    (foreign / "MEMORY.md").write_text("\n".join(case["text"] for case in CASES))
+    (foreign.parent / "0.jsonl").write_text(json.dumps({"type": "user", "cwd": FERN}) + "\n")
+    codex = tmp_path / "codex"
+    shutil.copytree(FIXTURES / "memory-base-v1", codex)
+    for file in codex.rglob("*.md"):
+        secrets = "".join(f"- {case['text'].splitlines()[0]}\n" for case in CASES)
+        file.write_text(f"{file.read_text()}\n{secrets}")
+
+    imported = home.memory.import_folder(tmp_path / "claude", projects=["-srv-fern"])
+    home.memory.import_folder(codex)
+    home.later(3600).run()
+    home.memory.export(tmp_path / "exported")
+
+    assert "[REDACTED_SECRET]" in str(content(home.root(home.scope_of(Session(number=1)))))
+    assert imported.projects
+    assert left_in(home.path, *VANISH, whole=True) == []
+    assert left_in(tmp_path / "exported", *VANISH, whole=True) == []
