@@ -91,7 +91,7 @@ class Shower(CodexReader):
         is_all_there_is = not self._compacted and not self._spoken
         items = list(self.read(found))
         kind, payload = record.get("type"), record.get("payload")
-        if self._bare and payload is None and kind in CODEX_ITEMS:
+        if self._bare and payload is None and string(kind) in CODEX_ITEMS:
             kind, payload = "response_item", record
         payload = table(payload)
         told = [self._own.told(item) for item in items]
@@ -120,7 +120,7 @@ class Shower(CodexReader):
         self._told.clear()
 
     def _one(self, item: dict[str, Any], own: bool) -> Iterator[Shown]:
-        kind = item.get("type")
+        kind = string(item.get("type"))
         if kind == "message" and item.get("role") == "user":
             yield from self._user_message(item)
             return
@@ -144,47 +144,63 @@ class Shower(CodexReader):
         yield Shown(item=cleaned(item), whose=whose)
 
     def _user_message(self, item: dict[str, Any]) -> Iterator[Shown]:
+        said = self._heard(item)
+        if said.typed:
+            self._told.pop(_mark("\n".join(said.typed)), None)
+        if not said.parts:
+            return
+        whose: Whose = "person" if "person" in said.by else "harness"
+        if whose == "harness" and "agent" in said.by:
+            whose = "agent"
+        if whose == "person" and self.kind in ("subagent", "internal"):
+            whose = "agent" if self.kind == "subagent" else "harness"
+        item = {**item, "content": said.parts}
+        if _is_of_agents(item):
+            whose = "agent"
+        item.pop("status", None)
+        yield Shown(item=cleaned(item), whose=whose)
+
+    def _heard(self, item: dict[str, Any]) -> "_Heard":
         content = item.get("content")
         if isinstance(content, str):
             content = [{"type": "input_text", "text": content}]
         passed = table(item.get("internal_chat_message_metadata_passthrough"))
         origins = entries(passed.get("content_item_metadata"))
-        kept: list[dict[str, Any]] = []
-        typed: list[str] = []
-        by: set[Whose] = set()
+        heard = _Heard()
         for n, part in enumerate(map(table, entries(content))):
             origin = table(table(origins[n]).get("provenance")) if n < len(origins) else {}
             of_program = origin.get("type") not in (None, "user")
-            if part.get("type") not in CODEX_TEXT_BLOCKS:
+            if string(part.get("type")) not in CODEX_TEXT_BLOCKS:
                 if _is_known(part):
-                    kept.append(part)
-                    by.add("harness" if of_program else "person")
+                    heard.parts.append(part)
+                    heard.by.add("harness" if of_program else "person")
                 continue
             text = string(part.get("text")) or ""
             found = pieces(text)
             left = _allowed(text, found)
-            if left is None:
-                continue
-            kept.append(part if left == text else {**part, "text": left})
-            for piece in found:
-                if piece.whose == "agent" or piece.what in _OF_AGENTS:
-                    by.add("agent")
-                elif piece.whose == "harness" or of_program:
-                    by.add("harness")
-                else:
-                    by.add("person")
-                    typed.append(piece.text)
-        if typed:
-            self._told.pop(_mark("\n".join(typed)), None)
-        if not kept:
-            return
-        whose: Whose = "person" if "person" in by else "agent" if "agent" in by else "harness"
-        if whose == "person" and self.kind in ("subagent", "internal"):
-            whose = "agent" if self.kind == "subagent" else "harness"
-        if _is_of_agents({**item, "content": kept}):
-            whose = "agent"
-        item = {key: value for key, value in item.items() if key != "status"}
-        yield Shown(item=cleaned({**item, "content": kept}), whose=whose)
+            if left is not None:
+                heard.parts.append({**part, "text": left})
+                for piece in found:
+                    heard.hear(piece, of_program)
+        return heard
+
+
+class _Heard:
+    """What of a message in the user's role is left, who speaks in it, and what a person typed."""
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+        self.by: set[Whose] = set()
+        self.typed: list[str] = []
+
+    def hear(self, piece: Piece, of_program: bool) -> None:
+        if piece.whose == "agent" or piece.what in _OF_AGENTS:
+            self.by.add("agent")
+        elif piece.whose == "harness" or of_program:
+            self.by.add("harness")
+        else:
+            self.by.add("person")
+            self.typed.append(piece.text)
 
 
 def of_items(items: Iterable[AnyItem]) -> Iterator[Shown]:

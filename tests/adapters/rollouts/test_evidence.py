@@ -228,6 +228,20 @@ def test_pictures_and_sounds_are_never_shown_wherever_they_stand(tmp_path):
         assert "beside" in text
 
 
+def test_encrypted_content_of_any_item_is_gone_and_a_users_status_too(tmp_path):
+    call = item("function_call", call_id="c", name="shell", arguments="{}", encrypted_content="QQ")
+    typed = item("message", role="user", status="completed", content="Water the ferns.")
+
+    told = array(tmp_path, call, typed)
+
+    assert told[0] == {"type": "function_call", "call_id": "c", "name": "shell", "arguments": "{}"}
+    assert told[1] == {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Water the ferns."}],
+    }
+
+
 FENCED = "<threadbook-memory>\nThey like ferns.\n</threadbook-memory>"
 BANNER = (
     "========= MEMORY_SUMMARY BEGINS =========\nThey like ferns.\n"
