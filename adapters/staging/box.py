@@ -33,11 +33,12 @@ INPUTS = (RAW_MEMORIES, WORKSPACE_DIFF, f"{SUMMARIES}/", "extensions/")
 
 
 class Limits(NamedTuple):
-    """Sizes in bytes. What is written counts each time, whatever it replaced."""
+    """Sizes in bytes. What is written counts each time, whatever it replaced. `files` is how many
+    more there may be than were given, because a selection may be of any size."""
 
     bytes_total: int = 32 * 1024 * 1024
     bytes_file: int = 1024 * 1024
-    files: int = 2_000
+    files: int = 500
     calls_turn: int = 32
     calls: int = 500
     wall_s: float = 1_800.0
@@ -157,6 +158,7 @@ class Box:
         self.bytes_written = 0
         self.paths = Resolver(root)
         self.files = sum(entry.kind == "file" for _, entry in self.paths.files())
+        self._files_max = self.files + limits.files
         self._read_only = tuple(read_only)
         self._clock = clock
         self._started = clock()
@@ -328,10 +330,10 @@ class Box:
         names = self._writable(path)
         encoded = self._allowed(content)
         before = self.paths.size(names)
-        if before is None and self.files >= self.limits.files:
+        if before is None and self.files >= self._files_max:
             raise Spent(
-                f"the folder has {self.files} files, and {self.limits.files} are the most;"
-                " delete some, or write into one that is there"
+                f"{self.limits.files} more files than were given are the most; delete some, or"
+                " write into one that is there"
             )
         self.files += self.paths.write(names, encoded)
         self.bytes_written += len(encoded)

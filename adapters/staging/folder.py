@@ -24,7 +24,7 @@ from ...domain.refusals import Refused
 from .names import key, names_of
 from .resolver import FOLDER, Entry, Resolver, TooBig
 
-FILES_MAX = 4_000
+FILES_MAX = 20_000
 BYTES_FILE_MAX = 64 * 1024 * 1024
 BYTES_MAX = 256 * 1024 * 1024
 REMOVE_S = 20.0  # Somebody may still be writing while it is removed, but not for ever.
