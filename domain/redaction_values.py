@@ -99,8 +99,8 @@ def read(view: str, start: int) -> tuple[int, int, bool] | None:
     """Where the value that starts here lies, and whether it is quoted. Long bare values are read
     in part: `whole` reads on once the value is known to be a secret."""
     if paired := PAIRED.match(view, start):
-        inside = paired.lastgroup or ""
-        return (*paired.span(inside), inside != "block")
+        form = paired.lastgroup or ""
+        return (*paired.span(form), form != "block")
     if opening := QUOTE.match(view, start):
         inside = INSIDE[opening["quote"]].match(view, opening.end())
         return (*inside.span(), True) if inside else None

@@ -80,8 +80,7 @@ _NAME = re.compile(
 )
 _QUESTION = re.compile(
     r"[?\uff1f]\s*[\"'\u201d)]?\s*$"
-    r"|^(?:what|why|how|who|which|whose|(?:can|could|would|will|should|do|does|did|is|are) "
-    r"(?:you|i|we|it|they|there|this|that|the)\b)",
+    r"|^(?:what|why|how|who|which|whose|should (?:we|i))\b",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
