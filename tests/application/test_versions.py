@@ -366,6 +366,7 @@ def test_a_mode_is_of_the_session_and_holds_in_both(both):
     assert len(both.events(Stage1LeaseClaimed)) == 4
 
 
+@pytest.mark.usefixtures("database")  # A server seals an empty text, too.
 @pytest.mark.parametrize("dual", [False, True])
 def test_a_forgotten_session_is_in_no_file_of_the_home(tmp_path, dual):
     home = Home(tmp_path, **({"dual_write": True} if dual else {"version": "v2"}))
