@@ -125,6 +125,7 @@ def surroundings(
         extractor=extractor(settings, home),
         consolidator=LateConsolidator(),
         policy=policy(settings),
+        note_instructions=note_instructions,
         machine_id=machine_id,
         home_dirs=home_dirs(),
         worker_id=workers.name(new_id()),
@@ -189,6 +190,12 @@ def consolidator(settings: Settings, home: Path) -> Consolidator:
         return ByCommand(settings, home)
     paid = provider(settings)
     return LateConsolidator() if paid is None else ModelConsolidator(paid, home)
+
+
+def note_instructions() -> str:
+    from ..prompts import prompt
+
+    return prompt("ad_hoc_instructions")
 
 
 def new_id() -> str:

@@ -6,12 +6,13 @@ again from their outputs, in the same transaction. The folder and its git object
 and so does the write-ahead log. What stays: that there was such a thread, when, and its paths.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from ..domain import consolidation, thread
+from ..domain.carried import forgetting as forgetting_carried
 from ..domain.events import (
     STORE_STREAM,
     AnyEvent,
@@ -29,9 +30,10 @@ from ..domain.refusals import Refused
 from ..projections import artifacts, jobs
 from ..projections.artifacts import FORGET
 from . import state
+from .edits import carried
 from .imported import Imported, made_from
 from .notes import withdraw
-from .phase2 import publication, rebuilt
+from .phase2 import publication, rebuilt, with_carried
 from .ports import Failure, View, Writing
 from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
@@ -81,11 +83,13 @@ def erase(
                 testify(tx, thread_id, touched, refs, witness)
                 for each in handbooks:
                     witness(each.note.body_ref, "note", each.text)
+            told = lines_of(tx, thread_id)
+            told += [line for each in handbooks for line in each.text.split("\n")]
             for each in handbooks:
                 withdraw(around, tx, each.note, reason="forgotten")
             tx.append(thread_stream(thread_id), forgotten)
             for root in touched:
-                publish_without(around, tx, root, thread_id, now=now)
+                publish_without(around, tx, root, thread_id, told=told, now=now)
             owner = thread_stream(thread_id)
             report.bodies_erased = tx.erase(owners=[owner], refs=refs)
             erased = BodiesErased(
@@ -193,8 +197,8 @@ def stored_since(view: View, root: Root, first: int) -> list[str]:
     stream = consolidation_stream(root.memory_version, root.scope)
     for recorded in view.events(stream=stream, after=first):
         match recorded.event:
-            case ArtifactsPublished(files=files, removed_ref=removed):
-                refs += [*files, *([removed] if removed else [])]
+            case ArtifactsPublished(files=files, removed_ref=removed, carried_ref=carried):
+                refs += [*files, *filter(None, (removed, carried))]
             case RootRendered(manifest_ref=ref) | FolderEdited(body_ref=ref):
                 refs.append(ref)
     return refs
@@ -220,6 +224,17 @@ def testify(
             for kind, ref in refs_in(recorded.event):
                 if ref in wanted and (text := view.body(ref)) is not None:
                     witness(ref, kind, text)
+
+
+def lines_of(view: View, thread_id: str) -> list[str]:
+    """What the thread said to any root, as far as its words are still there."""
+    found = []
+    for stream in streams_of(view, thread_id):
+        for recorded in view.events(stream=stream):
+            for kind, ref in refs_in(recorded.event):
+                if kind in ("raw_memory", "rollout_summary"):
+                    found += (view.body(ref) or "").split("\n")
+    return [line for line in found if line.strip()]
 
 
 def streams_of(view: View, thread_id: str) -> list[str]:
@@ -250,9 +265,16 @@ def rendered(view: View, root: Root) -> set[str]:
 
 
 def publish_without(
-    around: Surroundings, tx: Writing, root: Root, thread_id: str, *, now: int
+    around: Surroundings,
+    tx: Writing,
+    root: Root,
+    thread_id: str,
+    *,
+    told: Sequence[str],
+    now: int,
 ) -> None:
-    """Write the root's artifacts from what is left, end a run at work, and ask for a new one."""
+    """Write the root's artifacts from what is left, end a run at work, and ask for a new one. What
+    a person wrote into them stays, unless it says what is `told`."""
     stream = consolidation_stream(root.memory_version, root.scope)
     job = state.consolidation(tx, root.memory_version, root.scope)
     if job.status == "running" and job.ownership_token is not None:
@@ -265,8 +287,11 @@ def publish_without(
     # folder has them all the same.
     if tx.rows(artifacts, (root.memory_version, root.scope, "file")):
         files = rebuilt(around, root, texts(tx, live(tx, root)))
-        gone = (before.keys() | rendered(tx, root)) - files.keys()
-        without = publication(around, tx, root, files, run_id=None, now=now, consolidator=FORGET)
+        salt = around.new_id()
+        kept = forgetting_carried(carried(tx, root, salt=salt), told, files, salt=salt)
+        made = with_carried(files, kept, memory_version=root.memory_version, consolidator=FORGET)
+        gone = (before.keys() | rendered(tx, root)) - made.files.keys()
+        without = publication(around, tx, root, made, run_id=None, now=now)
         if gone:
             # The names may tell as much as the texts: they go when the folder has followed.
             ref = tx.put(stream, "\n".join(sorted(gone)))

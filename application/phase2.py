@@ -7,26 +7,34 @@ given back, and the root is claimed again with what is there now.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from math import inf
 
+import msgspec
 from msgspec import Struct
 
 from ..domain import consolidation, selection
 from ..domain.artifact import problems
+from ..domain.carried import Carried, applied, written
 from ..domain.events import (
+    NO_TOKENS,
     ArtifactsPublished,
     Input,
     Phase2InputsSelected,
     Phase2LeaseClaimed,
+    Tokens,
     consolidation_stream,
 )
-from ..domain.redaction import redact
 from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
 from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
-from .folder import is_behind, is_current
+from .asking import Asking
+from .edits import Seen, carried, with_edits
+from .folder import differing, is_behind, is_current
 from .notes import adopt
 from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, View, Writing
+from .purse import Purse
 from .render import Rendered, render
 from .reports import RootReport
 from .roots import (
@@ -42,12 +50,14 @@ from .roots import (
     snapshot,
     texts,
 )
+from .staging import Staging, aged, mode, prune_resources, seen, stage, take_in
 from .surroundings import GLOBAL, FolderUnusable, Surroundings, Workspace
 
 POLL_S = 0.05
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
 # Nothing was published, and what the root is made from may have changed: look again.
-CLAIMED_AGAIN = ("inputs_changed", "lease_lost")
+CLAIMED_AGAIN = ("inputs_changed", "lease_lost", "folder_edited")
+ROOTS_PER_RUN = "max_roots_per_run"
 
 
 class Claimed(Struct, frozen=True, kw_only=True):
@@ -58,28 +68,92 @@ class Claimed(Struct, frozen=True, kw_only=True):
 
 
 def run(
-    around: Surroundings, *, run_id: str, waiting: dict[str, int], unusable: list[Failure]
+    around: Surroundings,
+    *,
+    run_id: str,
+    waiting: dict[str, int],
+    unusable: list[Failure],
+    budget: Purse | None = None,
+    asked_for: bool = False,
 ) -> list[RootReport]:
     """Bring every root up to date. A folder that cannot be used keeps none of the others from it,
-    and is added to `unusable`."""
+    and is added to `unusable`. `asked_for`: a person waives the rest after a success."""
     with around.store.reading() as view:
         found = roots(view, around.policy)
-    reports = []
-    for root in found:
+    reports: list[RootReport] = []
+    consolidated = 0
+    for root in in_turn(around, found, unusable=unusable):
+        if consolidated >= most_roots(around) and has_work(around, root):
+            waiting[ROOTS_PER_RUN] = waiting.get(ROOTS_PER_RUN, 0) + 1
+            continue
         try:
             with around.watch("consolidate", root) as tell:
-                report = one_root(around, root, run_id=run_id, waiting=waiting)
+                report = one_root(
+                    around,
+                    root,
+                    run_id=run_id,
+                    waiting=waiting,
+                    budget=budget,
+                    asked_for=asked_for,
+                )
                 tell(report)
         except FolderUnusable as error:
             unusable.append(error)
             continue
+        except NoMoreCalls as stopped:
+            reports.append(stopped.report)
+            break
         if report is not None:
             reports.append(report)
+            consolidated += report.status != "rendered"
     return reports
 
 
+def most_roots(around: Surroundings) -> int | float:
+    """How many roots a run may have consolidated: what costs nothing has no limit."""
+    return inf if around.policy.provider is None else around.policy.max_roots_per_run
+
+
+def in_turn(
+    around: Surroundings, found: Sequence[Root], *, unusable: list[Failure]
+) -> Sequence[Root]:
+    """Where not all may have their turn, those of which the most has changed come first."""
+    if len(found) <= most_roots(around):
+        return found
+    sizes: dict[Root, int] = {}
+    for root in found:
+        try:
+            sizes[root] = difference(around, root)
+        except FolderUnusable as error:
+            unusable.append(error)
+    return sorted(sizes, key=lambda root: -sizes[root])
+
+
+def difference(around: Surroundings, root: Root) -> int:
+    """How many sessions and files are others than in the last publication."""
+    workspace = around.workspace(root.memory_version, root.scope)
+    with around.store.reading() as view:
+        now = {
+            (each.thread_id, each.source_updated_at)
+            for each in chosen_inputs(chosen(view, root, around.policy, now=around.now()))
+        }
+        before = {(row.thread_id, row.source_updated_at) for row in snapshot(view, root)}
+        files = differing(view, root, workspace) or []
+    return len(now ^ before) + len(files)
+
+
+def has_work(around: Surroundings, root: Root) -> bool:
+    return needs_work(around, root, around.workspace(root.memory_version, root.scope))
+
+
 def one_root(
-    around: Surroundings, root: Root, *, run_id: str, waiting: dict[str, int]
+    around: Surroundings,
+    root: Root,
+    *,
+    run_id: str,
+    waiting: dict[str, int],
+    budget: Purse | None = None,
+    asked_for: bool = False,
 ) -> RootReport | None:
     """Bring one root up to date, waiting for whoever is at it. None: there is nothing to do."""
     workspace = around.workspace(root.memory_version, root.scope)
@@ -88,10 +162,12 @@ def one_root(
             adopt(around, root, workspace, run_id=run_id)
     caught_up = catch_up(around, root, workspace, run_id=run_id)
     for _ in range(TRIES):
-        claimed = claim_when_free(around, root, workspace, run_id=run_id, waiting=waiting)
+        claimed = claim_when_free(
+            around, root, workspace, run_id=run_id, waiting=waiting, asked_for=asked_for
+        )
         if claimed is None:
             return caught_up
-        report = consolidate(around, root, workspace, claimed, run_id=run_id)
+        report = consolidate(around, root, workspace, claimed, run_id=run_id, budget=budget)
         if report.status not in CLAIMED_AGAIN:
             return report
     waiting[report.status] = waiting.get(report.status, 0) + 1
@@ -123,6 +199,7 @@ def claim_when_free(
     *,
     run_id: str,
     waiting: dict[str, int],
+    asked_for: bool = False,
 ) -> Claimed | None:
     while True:
         with around.store.reading() as view:
@@ -139,7 +216,7 @@ def claim_when_free(
             with around.store.writing(actor="pipeline", run_id=run_id) as tx:
                 held = state.consolidation(tx, root.memory_version, root.scope)
                 if (held.ownership_token, held.status) == (seen.ownership_token, seen.status):
-                    return claim(around, tx, root)
+                    return claim(around, tx, root, asked_for=asked_for)
             # Somebody has had the root since we looked, and may have done what we saw: look again.
         except LeaseHeld:
             around.sleep(POLL_S)
@@ -156,6 +233,8 @@ def needs_work(around: Surroundings, root: Root, workspace: Workspace) -> bool:
         return asked
     # What the log says is read under the lock: whoever publishes holds it until it has rendered.
     with workspace.lock(holder=around.worker_id), around.store.reading() as view:
+        if aged(workspace, now=around.now()):
+            return True
         # The same readings may have been extracted anew: then somebody has asked, and words differ.
         if is_requested(view, root):
             rows = chosen(view, root, around.policy, now=around.now())
@@ -204,14 +283,14 @@ def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) 
         give_back(tx, root, seen.ownership_token, reason="stopped", now=around.now())
 
 
-def claim(around: Surroundings, tx: Writing, root: Root) -> Claimed:
+def claim(around: Surroundings, tx: Writing, root: Root, *, asked_for: bool = False) -> Claimed:
     now, policy = around.now(), around.policy
     offline = around.consolidator.kind == "offline"
     lease = consolidation.claim(
         state.consolidation(tx, root.memory_version, root.scope),
         worker_id=around.worker_id,
         ownership_token=around.new_id(),
-        cooldown_waived="offline" if offline else None,
+        cooldown_waived="offline" if offline else "person" if asked_for else None,
         now=now,
     )
     rows = chosen(tx, root, policy, now=now)
@@ -236,43 +315,183 @@ def claim(around: Surroundings, tx: Writing, root: Root) -> Claimed:
 
 
 def consolidate(
-    around: Surroundings, root: Root, workspace: Workspace, claimed: Claimed, *, run_id: str
+    around: Surroundings,
+    root: Root,
+    workspace: Workspace,
+    claimed: Claimed,
+    *,
+    run_id: str,
+    budget: Purse | None = None,
 ) -> RootReport:
     report = RootReport(
         version=root.memory_version, scope=root.scope, status="", path=str(workspace.path)
     )
+    asking = Asking(
+        around, root, ownership_token=claimed.lease.ownership_token, run_id=run_id, budget=budget
+    )
     try:
-        files = proposed(around, root, claimed)
         with workspace.lock(holder=around.worker_id):
-            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-                report.status = publish(around, tx, root, claimed, files, run_id=run_id)
-            if report.status != "inputs_changed":
+            prune_resources(workspace, now=around.now())
+            found = take_in(around, root, workspace, run_id=run_id)
+            with around.store.reading() as view:
+                kept = with_edits(carried(view, root, salt=around.new_id()), found)
+                staging = None
+                if around.consolidator.kind == "agent":
+                    staging = stage(
+                        around, view, root, workspace, outputs=claimed.outputs, found=found
+                    )
+        if staging is None:
+            made = proposed(around, root, claimed, kept)
+        else:
+            made = answered(root, claimed, asking, staging, found, kept)
+        with workspace.lock(holder=around.worker_id):
+            report.status = published_as(
+                around, root, workspace, claimed, made, found, run_id=run_id
+            )
+            if report.status not in CLAIMED_AGAIN:
                 fill(report, render(around, root, workspace, run_id=run_id))
+                report.edits = [
+                    *(edit.told for edit in found.edits),
+                    *set_aside(workspace, made.left_out),
+                    *report.edits,
+                ]
                 if report.added or report.modified or report.deleted:
                     report.status = "succeeded"  # The log's words are the same, the folder's not.
     except ConsolidationFailed as error:
         report.status = "failed"
         report.reason = error.reason
         fail(around, root, claimed, error, run_id=run_id)
+        if error.stops:
+            raise NoMoreCalls(report) from error
     except LeaseLost as lost:
         report.status = "lease_lost"
         report.reason = str(lost)
+    except BaseException:
+        with suppress(Failure), around.store.writing(actor="pipeline", run_id=run_id) as tx:
+            token, now = claimed.lease.ownership_token, around.now()
+            give_back(tx, root, token, reason="stopped", tokens=asking.tokens, now=now)
+        raise
     return report
 
 
-def proposed(around: Surroundings, root: Root, claimed: Claimed) -> dict[str, str]:
+def published_as(
+    around: Surroundings,
+    root: Root,
+    workspace: Workspace,
+    claimed: Claimed,
+    made: "Made",
+    found: Seen,
+    *,
+    run_id: str,
+) -> str:
+    """Publish, unless a person went on in the folder meanwhile: what they did is an input, too.
+    The caller holds the workspace's lock until it has rendered."""
+    actor = f"model:{made.consolidator}" if made.tokens.calls else "pipeline"
+    with around.store.writing(actor=actor, run_id=run_id) as tx:
+        job = state.consolidation(tx, root.memory_version, root.scope)
+        consolidation.require_lease(job, claimed.lease.ownership_token)
+        if seen(workspace, found.digests) == found.digests:
+            return publish(around, tx, root, claimed, made, run_id=run_id)
+        token, now = claimed.lease.ownership_token, around.now()
+        give_back(tx, root, token, reason="folder_edited", tokens=made.tokens, now=now)
+        return "folder_edited"
+
+
+class NoMoreCalls(Exception):
+    """A root's consolidation failed so that no other would fare better."""
+
+    def __init__(self, report: RootReport) -> None:
+        super().__init__(report.reason)
+        self.report = report
+
+
+class Made(Struct, frozen=True, kw_only=True):
+    """What a root is to hold. `left_out`: a person's files that could not be part of it."""
+
+    consolidator: str
+    files: Mapping[str, str]
+    carried: Carried
+    left_out: Mapping[str, str] = {}
+    tokens: Tokens = NO_TOKENS
+    tool_calls: Mapping[str, int] = {}
+    prompt_digest: str | None = None
+
+
+def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) -> Made:
+    """What is written without a model, with what a person did to it."""
     task = Task(
         memory_version=root.memory_version,
         scope=root.scope,
         outputs=claimed.outputs,
         published=claimed.published,
     )
-    files = dict(around.consolidator.propose(task).files)
-    if around.consolidator.kind != "offline":  # Ours has said nothing that was not hidden before.
-        files = {path: redact(text) for path, text in files.items()}
+    files = around.consolidator.propose(task).files
     if problems(files, version=root.memory_version):
         raise ConsolidationFailed("failed_invalid_artifacts")
-    return files
+    return with_carried(
+        files, kept, memory_version=root.memory_version, consolidator=around.consolidator.name
+    )
+
+
+def answered(
+    root: Root, claimed: Claimed, asking: Asking, staging: Staging, found: Seen, kept: Carried
+) -> Made:
+    """What an agent makes of it. Where nothing has changed, nobody is asked."""
+    name = asking.around.consolidator.name
+    if not staging.changes and staging.is_valid:
+        return Made(consolidator=name, files=claimed.published, carried=kept)
+    task = Task(
+        memory_version=root.memory_version,
+        scope=root.scope,
+        outputs=claimed.outputs,
+        published=claimed.published,
+        mode=mode(staging.files, root.memory_version),
+        staged=staging.task_files,
+        edited=tuple(edit.path for edit in found.edits),
+    )
+    answer = asking.answer(task, staging, kept)
+    still = {path: each for path, each in kept.files.items() if path in answer.files}
+    return Made(
+        consolidator=name,
+        files=answer.files,
+        carried=msgspec.structs.replace(kept, files=still),
+        # A skill that went takes what a person did to it along; their words do not go unseen.
+        left_out={
+            path: staging.files[path]
+            for path in kept.files
+            if path not in still and path in staging.files
+        },
+        tokens=answer.tokens,
+        tool_calls=answer.tool_calls,
+        prompt_digest=answer.prompt_digest,
+    )
+
+
+def with_carried(
+    files: Mapping[str, str], kept: Carried, *, memory_version: str, consolidator: str
+) -> Made:
+    """The files with what a person did to them. Where that makes one unfit to be read as a
+    memory, it is left out of it, and told."""
+    with_all = {path: applied(kept, path, text) for path, text in files.items()}
+    left_out: dict[str, str] = {}
+    if problems(with_all, version=memory_version, grammar=False):
+        for path, text in with_all.items():
+            if problems({**files, path: text}, version=memory_version, grammar=False):
+                left_out[path] = text
+    still = {path: each for path, each in kept.files.items() if path not in left_out}
+    return Made(
+        consolidator=consolidator,
+        files={path: files[path] if path in left_out else text for path, text in with_all.items()},
+        carried=msgspec.structs.replace(kept, files=still),
+        left_out=left_out,
+    )
+
+
+def set_aside(workspace: Workspace, left_out: Mapping[str, str]) -> list[str]:
+    return [
+        str(workspace.set_aside(path, text.encode("utf-8", "surrogatepass")))
+        for path, text in sorted(left_out.items())
+    ]
 
 
 def rebuilt(
@@ -290,7 +509,7 @@ def publish(
     tx: Writing,
     root: Root,
     claimed: Claimed,
-    files: Mapping[str, str],
+    made: Made,
     *,
     run_id: str | None,
 ) -> str:
@@ -301,7 +520,7 @@ def publish(
     consolidation.require_lease(job, token)
     held = still_held(tx, root, claimed.inputs)
     if held.keys() != {each.thread_id for each in claimed.inputs}:
-        give_back(tx, root, token, reason="inputs_changed", now=now)
+        give_back(tx, root, token, reason="inputs_changed", tokens=made.tokens, now=now)
         return "inputs_changed"
     # This worker's clock may lag behind that of whoever read the sessions. A success that looked
     # older than what it was made from would count as made from something else.
@@ -309,9 +528,11 @@ def publish(
     selected = selection.snapshot(
         claimed.inputs, held={each: row.source_updated_at for each, row in held.items()}
     )
-    changed = dict(files) != dict(claimed.published)
-    if changed:
-        tx.append(stream, publication(around, tx, root, files, run_id=run_id, now=now))
+    changed = dict(made.files) != dict(claimed.published)
+    before = carried(tx, root, salt=made.carried.salt)
+    # What calls have cost is recorded also where they changed nothing.
+    if changed or made.carried.files != before.files or made.tokens.calls:
+        tx.append(stream, publication(around, tx, root, made, run_id=run_id, now=now))
     no_changes = not changed and not is_reworded(tx, root, claimed.outputs)
     done = consolidation.succeed(
         job,
@@ -331,11 +552,10 @@ def publication(
     around: Surroundings,
     tx: Writing,
     root: Root,
-    files: Mapping[str, str],
+    made: Made,
     *,
     run_id: str | None,
     now: int,
-    consolidator: str | None = None,
 ) -> ArtifactsPublished:
     owner = consolidation_stream(root.memory_version, root.scope)
     return ArtifactsPublished(
@@ -343,8 +563,12 @@ def publication(
         memory_version=root.memory_version,
         scope=root.scope,
         run_id=run_id,
-        consolidator=consolidator or around.consolidator.name,
-        files=tuple(tx.put(owner, body(path, text)) for path, text in sorted(files.items())),
+        consolidator=made.consolidator,
+        prompt_digest=made.prompt_digest,
+        files=tuple(tx.put(owner, body(path, text)) for path, text in sorted(made.files.items())),
+        carried_ref=tx.put(owner, written(made.carried)) if made.carried.files else None,
+        tokens=made.tokens,
+        tool_calls=dict(made.tool_calls),
     )
 
 
@@ -373,6 +597,11 @@ def fail(
                 job,
                 ownership_token=claimed.lease.ownership_token,
                 reason=error.reason,
+                delay_s=(
+                    consolidation.RETRY_DELAY_S
+                    if error.retry_after_s is None
+                    else error.retry_after_s
+                ),
                 tokens=error.tokens,
                 now=around.now(),
             )
@@ -387,12 +616,15 @@ def give_back(
     token: str | None,
     *,
     reason: consolidation.ReleaseReason,
+    tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> None:
     job = state.consolidation(tx, root.memory_version, root.scope)
     if token is None or job.status != "running" or job.ownership_token != token:
         return
-    released = consolidation.release(job, ownership_token=token, reason=reason, now=now)
+    released = consolidation.release(
+        job, ownership_token=token, reason=reason, tokens=tokens, now=now
+    )
     tx.append(consolidation_stream(root.memory_version, root.scope), released)
 
 

@@ -29,6 +29,7 @@ from ..domain.redaction import redact
 from ..projections import artifacts
 from ..projections.artifacts import FORGET
 from ..projections.folder import digest
+from .edits import since_rendered
 from .ports import View, Writing
 from .roots import (
     Root,
@@ -95,6 +96,7 @@ def attempt(
         left_over = withdrawn_paths(view, last)
         keep_edits = last is None and not forgotten_since(view, root, workspace.rendered_at())
         behind = rendered_here(view, root, workspace.rendered_at())
+        recorded = since_rendered(view, root)
         emptied = last_reset(view, root.memory_version, after=workspace.rendered_at() or 0) > 0
         record = Recorder(
             around, root, read_at=view.position, withdrawn_ref=withdrawn, run_id=run_id
@@ -110,12 +112,15 @@ def attempt(
     rendered = Rendered(edits=[str(path) for path in moved] if keep_edits else [])
 
     def on_edit(path: str, content: bytes) -> None:
-        if keep_edits and path not in here.unchanged and not earlier.was(path, content):
+        if not keep_edits or path in here.unchanged or recorded.was_taken(path, content):
+            return
+        if not earlier.was(path, content):
             rendered.edits.append(str(keep(record, workspace, path, content)))
 
     if keep_edits:
         for path in sorted((previous or {}).keys() & files.keys()):
-            if is_artifact(path) and here.was_deleted(path):
+            is_known = path in recorded.taken and recorded.taken[path] is None
+            if is_artifact(path) and here.was_deleted(path) and not is_known:
                 record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
     digests = workspace.render(files, previous=before, on_edit=on_edit)
@@ -139,7 +144,9 @@ class Here:
     def __init__(self, workspace: Workspace) -> None:
         self.there = workspace.scan().files.keys()
         self.has_baseline = workspace.has_baseline()
-        self.changes = {change.path: change.status for change in workspace.diff()}
+        changes = workspace.diff()
+        self.changes = {change.path: change.status for change in changes}
+        self.before = {change.path: change.before for change in changes if change.status != "A"}
         self.unchanged = {
             path
             for path in self.there

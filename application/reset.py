@@ -142,7 +142,7 @@ def texts_of_versions(events: Iterable[Recorded], versions: Collection[str]) -> 
             case Stage1Succeeded(memory_version=of) as event if of in versions:
                 refs: Collection[str] = refs_of(event)
             case ArtifactsPublished(memory_version=of) as event if of in versions:
-                refs = [*event.files, *([event.removed_ref] if event.removed_ref else [])]
+                refs = [*event.files, *filter(None, (event.removed_ref, event.carried_ref))]
             case RootRendered(memory_version=of, manifest_ref=ref) if of in versions:
                 refs = [ref]
             case FolderEdited(memory_version=of, body_ref=ref) if of in versions:

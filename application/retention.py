@@ -114,8 +114,8 @@ def texts_of(recorded: Recorded) -> list[tuple[str, set[str]]]:
             return [("output", refs_of(event))]
         case OutputWithdrawn() | Stage1SucceededNoOutput(output_removed=True):
             return [("output", set())]
-        case ArtifactsPublished(files=files):
-            return [("file", set(files))]
+        case ArtifactsPublished(files=files, carried_ref=carried):
+            return [("file", set(files)), ("carried", {carried} if carried else set())]
         case RootRendered(manifest_ref=ref):
             return [("manifest", {ref})]
         case FolderEdited(body_ref=ref):

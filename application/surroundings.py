@@ -105,6 +105,9 @@ class Changed(Protocol):
     @property
     def path(self) -> str: ...
 
+    @property
+    def before(self) -> bytes: ...
+
 
 class FolderUnusable(Failure):
     """One root's folder cannot be used as it is; what concerns the other roots goes on."""
@@ -131,6 +134,9 @@ class Workspace(Protocol):
         """Move that beside the root; where it is now."""
 
     def scan(self) -> Found: ...
+
+    def read(self, path: str) -> bytes | None:
+        """A file's bytes, of whatever size and kind; None where there is none."""
 
     def has_baseline(self) -> bool: ...
 
@@ -237,6 +243,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     consolidator: Consolidator
     offline: Consolidator | None = None  # Who writes without a model, if that one is a model.
     policy: Policy
+    note_instructions: Callable[[], str] = lambda: ""  # For a model, how to read notes.
     machine_id: str
     home_dirs: tuple[str, ...] = ()  # Whose own folders are no projects.
     worker_id: str

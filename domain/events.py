@@ -273,7 +273,10 @@ class Phase2InputsSelected(Event, frozen=True, kw_only=True, tag="phase2.inputs_
 
 
 class ArtifactsPublished(Event, frozen=True, kw_only=True, tag="phase2.artifacts_published"):
-    """What the folder's artifacts are from now on, whole: a body is a path, LF, and the text."""
+    """What the folder's artifacts are from now on, whole: a body is a path, LF, and the text.
+
+    `carried_ref`: what a person did to them, for whoever writes them next.
+    """
 
     memory_version: str
     scope: str
@@ -282,6 +285,7 @@ class ArtifactsPublished(Event, frozen=True, kw_only=True, tag="phase2.artifacts
     prompt_digest: str | None = None
     files: tuple[str, ...]
     removed_ref: str | None = None
+    carried_ref: str | None = None
     tokens: Tokens = NO_TOKENS
     tool_calls: dict[str, int] = {}
 

@@ -39,7 +39,7 @@ def body_of(home, event):
         return view.body(event.body_ref)
 
 
-def test_an_edit_of_an_artifact_is_recorded_kept_beside_the_root_told_and_undone(made):
+def test_an_edit_of_an_artifact_is_recorded_told_and_stays(made):
     mine = made.first["MEMORY.md"] + "- my own line\n"
     (made.root() / "MEMORY.md").write_text(mine)
 
@@ -48,11 +48,89 @@ def test_an_edit_of_an_artifact_is_recorded_kept_beside_the_root_told_and_undone
     (edited,) = [each for each in made.log(made.quiet_at) if isinstance(each.event, FolderEdited)]
     assert edited.actor == "file-edit"
     assert body_of(made, edited.event) == f"MEMORY.md\n{mine}"
-    (kept,) = root.edits
+    assert root.edits == ["MEMORY.md"]
+    assert content(made.root()) == made.first | {"MEMORY.md": mine}
+    assert (root.added, root.modified, root.deleted) == ([], ["MEMORY.md"], [])
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+
+
+def test_a_line_that_a_person_added_stays_until_they_remove_it(made):
+    path = made.root() / "MEMORY.md"
+    path.write_text(path.read_text() + "- my own line\n")
+    made.run()
+    for number in (7, 8):
+        made.write(
+            Session(number=number, says=(f"always sing song {number}",), ended_at=rested(made))
+        )
+        made.later(8 * HOUR_S).run()
+        assert "- my own line\n" in path.read_text()
+
+    path.write_text(path.read_text().replace("- my own line\n", ""))
+    made.run()
+
+    assert "song 7" in path.read_text()
+    assert "my own line" not in path.read_text()
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+
+
+def test_a_line_that_a_person_removed_stays_out(made):
+    path = made.root() / "MEMORY.md"
+    (line,) = [each for each in path.read_text().split("\n") if "tabs" in each and "wrote" in each]
+    path.write_text(path.read_text().replace(f"{line}\n", ""))
+    made.run()
+    # Of a lower id, so that every task has another number.
+    made.later(8 * HOUR_S)
+    made.write(Session(number=0, says=("always sing song 7",), ended_at=rested(made)))
+
+    made.run()
+
+    assert "song 7" in path.read_text()
+    assert 'wrote "please never use tabs' not in path.read_text()
+    assert made.memory.replay_verify() == []
+    assert_quiet(made)
+
+
+def test_a_kept_line_goes_with_the_session_that_says_it_too(made):
+    path = made.root() / "MEMORY.md"
+    path.write_text(path.read_text() + "- tabs are never to be used here\n- buy milk\n")
+    made.run()
+
+    made.memory.forget(B.id)
+
+    assert "tabs" not in path.read_text()
+    assert "- buy milk\n" in path.read_text()
+    made.run()
+    assert "- buy milk\n" in path.read_text()
+    assert made.memory.replay_verify() == []
+
+
+def test_an_edit_that_makes_a_file_no_memory_is_laid_beside_the_root(made):
+    mine = made.first["memory_summary.md"].replace("v1\n", "version 2\n", 1)
+    (made.root() / "memory_summary.md").write_text(mine)
+
+    (root,) = made.run().phase2
+
+    told, kept = root.edits
+    assert told == "memory_summary.md"
     assert kept.startswith(f"{made.root()}.edits/")
-    assert Path(kept).read_text() == mine
+    assert "version 2" in Path(kept).read_text()
     assert content(made.root()) == made.first
-    assert (root.added, root.modified, root.deleted) == ([], [], [])
+    assert_quiet(made)
+
+
+def test_an_edit_that_a_killed_run_has_published_is_not_taken_for_another(made):
+    path = made.root() / "memory_summary.md"
+    path.write_text(path.read_text() + "- my own line\n")
+    with pytest.raises(WorkspaceError, match="the render was stopped"):
+        made.run_with(workspace=unfinished(made))
+
+    (root,) = made.run().phase2
+
+    assert root.edits == []
+    assert path.read_text().count("- my own line\n") == 1
+    assert len(made.events(FolderEdited)) == 1
     assert_quiet(made)
 
 
@@ -64,13 +142,13 @@ def test_an_edit_is_kept_as_well_when_the_folder_changes_in_the_same_run(made):
 
     assert len(root.edits) == 1
     assert "memory_summary.md" in root.modified
-    assert "mine" not in content(made.root())["memory_summary.md"]
+    assert "mine" in content(made.root())["memory_summary.md"]
     assert_quiet(made)
 
 
-def test_the_same_edit_made_twice_is_kept_once_and_told_twice(made):
+def test_the_same_file_laid_aside_twice_is_kept_once_and_told_twice(made):
     for _ in range(2):
-        (made.root() / "MEMORY.md").write_text("mine\n")
+        (made.root() / "MEMORY.md").write_bytes(b"\xffmine\n")
         (root,) = made.later(60).run().phase2
         assert len(root.edits) == 1
 

@@ -468,7 +468,9 @@ class Overtaken(Workspace):
 @pytest.mark.parametrize("at", ["before", "aside", "after"])
 def test_a_render_that_a_forgetting_overtakes_is_done_again(planted, at):
     memory_file = planted.root() / "MEMORY.md"
-    memory_file.write_text(f"{memory_file.read_text()}\nremember {PLANTED['preference']}\n")
+    mine = f"{memory_file.read_text()}\nremember {PLANTED['preference']}\n".encode()
+    # What is no text cannot be carried, and is laid beside the root.
+    memory_file.write_bytes(mine + b"\xff" if at == "aside" else mine)
     planted.write(Session(number=5, says=("from now on always sort imports",)))
     made = []
 

@@ -10,8 +10,7 @@ from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.workers import Workers
 from threadbook.application import phase1, phase2
 from threadbook.application.explain import thread_lines
-from threadbook.application.ports import ExtractionFailed
-from threadbook.application.ports import ConsolidationFailed, Failure, Proposal
+from threadbook.application.ports import ConsolidationFailed, ExtractionFailed, Failure, Proposal
 from threadbook.application.roots import Root
 from threadbook.domain.events import (
     ArtifactsPublished,

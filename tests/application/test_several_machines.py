@@ -188,6 +188,8 @@ def test_what_a_person_left_in_a_second_machines_folder_is_kept(machines, ann):
     edits = ben.events(FolderEdited)
     assert "phase2.lease_claimed" in ben.types(after=before)  # A consolidator has to see them.
     assert sorted(each.deleted for each in edits) == [False, True]
+    assert "mine\n" in content(ben.root())["MEMORY.md"]
+    ann.run()
     assert content(ben.root()) == content(ann.root())
 
 

@@ -1,0 +1,167 @@
+"""Asking: an agent at work on a root, and what keeps it on a lead.
+
+The agent works in a thread of its own. Meanwhile the run's own thread renews the lease, and ends
+the work at once when the lease is somebody else's or the run is stopped. What it leaves is looked
+through; where something is refused it is told what and why, and asked again, twice at most.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from threading import Event, Thread
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..domain import consolidation
+from ..domain.carried import Carried
+from ..domain.events import NO_TOKENS, Tokens, consolidation_stream
+from ..domain.proposal import artifacts, refusals
+from ..domain.redaction import redact
+from . import state
+from .explain import added
+from .ports import ConsolidationFailed, Proposal, Task
+from .purse import Purse
+from .roots import Root
+from .staging import Staging
+from .surroundings import Surroundings
+
+HEARTBEAT_S = 90
+LOOK_S = 0.5  # How long a lost lease may go unseen.
+END_S = 10.0  # How long an agent that is to end may take.
+REPAIRS_MAX = 2
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    """What an agent made, and what all its rounds cost."""
+
+    files: Mapping[str, str]
+    tokens: Tokens
+    tool_calls: Mapping[str, int]
+    prompt_digest: str | None
+
+
+class Asking:
+    def __init__(
+        self,
+        around: Surroundings,
+        root: Root,
+        *,
+        ownership_token: str,
+        run_id: str,
+        budget: Purse | None,
+    ) -> None:
+        self.around = around
+        self.root = root
+        self.ownership_token = ownership_token
+        self.run_id = run_id
+        self.budget = budget
+        self.tokens = NO_TOKENS
+        self.tool_calls: Counter[str] = Counter()
+        self.stop = Event()
+
+    def answer(self, task: Task, staging: Staging, carried: Carried) -> Answer:
+        """Raises `ConsolidationFailed`, or `LeaseLost`."""
+        name = f"{self.root.memory_version} {self.root.scope}"
+        task = replace(task, alive=lambda: not self.stop.is_set())
+        if self.budget is not None:
+            task = replace(task, may_spend=self.budget.may_spend(name))
+        try:
+            for repair in range(REPAIRS_MAX + 1):
+                proposal = self.proposal(task)
+                refused = self.refused(task, proposal, staging, carried)
+                if not refused:
+                    return Answer(
+                        files=self.published(proposal, staging),
+                        tokens=self.tokens,
+                        tool_calls=dict(self.tool_calls),
+                        prompt_digest=proposal.prompt_digest,
+                    )
+                if repair == REPAIRS_MAX:
+                    break
+                task = replace(
+                    task,
+                    refused=tuple(refused),
+                    staged={**staging.task_files, **self.published(proposal, staging)},
+                )
+            raise ConsolidationFailed("failed_invalid_artifacts")
+        except ConsolidationFailed as error:
+            self.count(error.tokens, error.tool_calls)
+            error.tokens = self.tokens
+            raise
+        finally:
+            if self.budget is not None:
+                self.budget.settle(name, self.tokens)
+
+    def published(self, proposal: Proposal, staging: Staging) -> dict[str, str]:
+        return artifacts(proposal.files, memory_version=self.root.memory_version, own=staging.own)
+
+    def refused(
+        self, task: Task, proposal: Proposal, staging: Staging, carried: Carried
+    ) -> list[str]:
+        return refusals(
+            proposal.files,
+            memory_version=self.root.memory_version,
+            staged=staging.task_files,
+            unusable=proposal.unusable,
+            threads={each.thread_id for each in task.outputs},
+            published=task.published,
+            carried=carried,
+            own=staging.own,
+            redact=redact,
+        )
+
+    def proposal(self, task: Task) -> Proposal:
+        """One round, watched until it ends."""
+        asked: Future[Proposal] = Future()
+        consolidator = self.around.consolidator
+
+        def work() -> None:
+            try:
+                asked.set_result(consolidator.propose(task))
+            except BaseException as error:
+                asked.set_exception(error)  # Raised where the answer is waited for.
+
+        worker = Thread(target=work, name=f"consolidate {self.root.scope}", daemon=True)
+        worker.start()
+        beat_at = self.around.clock() + HEARTBEAT_S
+        try:
+            while not wait([asked], timeout=LOOK_S).done:
+                beat_at = self.looked(beat_at)
+        except BaseException:
+            self.end(asked)
+            raise
+        proposal = asked.result()
+        self.count(proposal.tokens, proposal.tool_calls)
+        return proposal
+
+    def looked(self, beat_at: float) -> float:
+        """Whether the job is still ours; when the lease is to be renewed next."""
+        with self.around.store.reading() as view:
+            job = state.consolidation(view, self.root.memory_version, self.root.scope)
+        consolidation.require_lease(job, self.ownership_token)
+        if self.around.clock() < beat_at:
+            return beat_at
+        with self.around.store.writing(actor="pipeline", run_id=self.run_id) as tx:
+            job = state.consolidation(tx, self.root.memory_version, self.root.scope)
+            renewed = consolidation.renew(
+                job, ownership_token=self.ownership_token, now=self.around.now()
+            )
+            stream = consolidation_stream(self.root.memory_version, self.root.scope)
+            tx.append(stream, renewed)
+        return self.around.clock() + HEARTBEAT_S
+
+    def end(self, asked: "Future[Proposal]") -> None:
+        """Tell the agent to end, and learn what it has cost until then."""
+        self.stop.set()
+        if not wait([asked], timeout=END_S).done:
+            return  # It can publish nothing any more, whatever it still does.
+        error = asked.exception()
+        if error is None:
+            self.count(asked.result().tokens, asked.result().tool_calls)
+        elif isinstance(error, ConsolidationFailed):
+            self.count(error.tokens, error.tool_calls)
+
+    def count(self, tokens: Tokens, tool_calls: Mapping[str, int]) -> None:
+        self.tokens = added(self.tokens, tokens)
+        self.tool_calls.update(tool_calls)

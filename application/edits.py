@@ -1,0 +1,88 @@
+"""Edits: what a person did to a root's published files since they were rendered.
+
+An edit is recorded before anything replaces it. It is an input of the next publication: the offline
+consolidator carries it, and an agent is shown it. Until that publication is rendered, the person's
+file is still in the folder; what was taken in is then no edit any more.
+"""
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from ..domain.carried import Carried, edited, read
+from ..domain.events import (
+    ArtifactsPublished,
+    FolderEdited,
+    Phase2Succeeded,
+    RootRendered,
+    consolidation_stream,
+)
+from ..domain.redaction import redact
+from .ports import View
+from .roots import Root, split
+
+
+class Edit(Struct, frozen=True, kw_only=True):
+    """`after` None: the file was removed."""
+
+    path: str
+    before: str
+    after: str | None
+
+    @property
+    def told(self) -> str:
+        return self.path if self.after is not None else f"{self.path} (deleted)"
+
+
+class Seen(Struct, frozen=True, kw_only=True):
+    """What was found. `digests` tells whether somebody went on since."""
+
+    edits: tuple[Edit, ...] = ()
+    digests: Mapping[str, str] = {}
+
+
+class Recorded(Struct, frozen=True, kw_only=True):
+    """Path -> text of the edits since the last render; None where the file was removed. What was
+    `taken` in is part of what was published since."""
+
+    waiting: Mapping[str, str | None]
+    taken: Mapping[str, str | None]
+
+    def was_taken(self, path: str, content: bytes) -> bool:
+        kept = self.taken.get(path)
+        return kept is not None and redact(content.decode("utf-8", "replace")) == kept
+
+
+def since_rendered(view: View, root: Root) -> Recorded:
+    waiting: dict[str, str | None] = {}
+    taken: dict[str, str | None] = {}
+    for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
+        match recorded.event:
+            case FolderEdited(body_ref=ref, deleted=deleted):
+                kept = view.body(ref)
+                if kept is not None:
+                    path, text = split(kept)
+                    waiting[path] = None if deleted else text
+            case ArtifactsPublished() | Phase2Succeeded():  # Or it changed nothing.
+                taken |= waiting
+                waiting = {}
+            case RootRendered():
+                waiting, taken = {}, {}
+    return Recorded(waiting=waiting, taken=taken)
+
+
+def carried(view: View, root: Root, *, salt: str) -> Carried:
+    """What a person did to what was published last. `salt` is for the first who does."""
+    found: str | None = None
+    for recorded in view.events(stream=consolidation_stream(root.memory_version, root.scope)):
+        if isinstance(recorded.event, ArtifactsPublished):
+            found = recorded.event.carried_ref
+    kept = view.body(found) if found else None
+    return read(kept) if kept is not None else Carried(salt=salt)
+
+
+def with_edits(kept: Carried, found: Seen) -> Carried:
+    for edit in found.edits:
+        if edit.after is not None:
+            kept = edited(kept, edit.path, edit.before, edit.after)
+    return kept

@@ -1,0 +1,221 @@
+"""Staging: what a consolidation is made from, and what of it an agent is given to work on.
+
+Everything is read at one position, under the workspace's lock: the selected outputs, what was
+published and what a person has done to it since, notes and resources. An agent's folder is made of
+texts and holds nothing else of the machine; the folder that sessions read is not touched.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from msgspec import Struct
+
+from ..domain.artifact import MEMORY, SUMMARY, problems
+from ..domain.redaction import redact
+from ..projections.folder import WORKSPACE_DIFF, digest, inputs
+from ..projections.workspace_diff import Change, workspace_diff
+from .edits import Edit, Seen, since_rendered
+from .ports import PhaseTwoOutput, View
+from .render import Earlier, Here, Overtaken, Recorder, forgetting, forgotten_since, last_reset
+from .roots import NOTES, Root, body, is_artifact, manifest, notes_of, published
+from .surroundings import Surroundings, Workspace
+
+RESOURCE_DAYS = 14
+_STAMP = "%Y-%m-%dT%H-%M-%S"
+_FILE = 0o100644
+INSTRUCTIONS = "extensions/ad_hoc/instructions.md"
+
+
+class Staging(Struct, frozen=True, kw_only=True):
+    """`own`: what of the folder is a person's and no file of ours. `changes` since the last
+    publication; none, and nobody has to be asked."""
+
+    files: Mapping[str, str]
+    own: frozenset[str]
+    changes: tuple[Change, ...]
+    is_valid: bool
+
+    @property
+    def task_files(self) -> dict[str, str]:
+        return {**self.files, WORKSPACE_DIFF: workspace_diff(self.changes)}
+
+
+def stage(
+    around: Surroundings,
+    view: View,
+    root: Root,
+    workspace: Workspace,
+    *,
+    outputs: Sequence[PhaseTwoOutput],
+    found: Seen,
+) -> Staging:
+    """The caller holds the workspace's lock."""
+    last = manifest(view, root) or {}
+    artifacts = published(view, root)
+    notes = {path: note.text for path, note in notes_of(view, root).items()}
+    there = workspace.scan().files if workspace.path.is_dir() else {}
+    own = {
+        path: redact(content.decode())
+        for path, content in there.items()
+        if path not in last
+        and path not in notes
+        and path not in artifacts
+        and is_artifact(path)
+        and not path.startswith(f"{NOTES}/")
+    }
+    made_from = inputs(outputs, memory_version=root.memory_version)
+    files = {**own, **notes, **made_from, **artifacts}
+    for edit in found.edits:
+        if edit.after is None:
+            files.pop(edit.path, None)
+        else:
+            files[edit.path] = edit.after
+    before = rendered(workspace, last, artifacts, there=there)
+    after = {path: text.encode("utf-8", "surrogatepass") for path, text in files.items()}
+    if any(path.startswith(f"{NOTES}/") for path in notes):
+        files.setdefault(INSTRUCTIONS, around.note_instructions())
+    return Staging(
+        files=files,
+        own=frozenset(own),
+        changes=tuple(changed(before, after)),
+        is_valid=not problems(artifacts, version=root.memory_version, grammar=False),
+    )
+
+
+def rendered(
+    workspace: Workspace,
+    last: Mapping[str, str],
+    artifacts: Mapping[str, str],
+    *,
+    there: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """The tree of the last render: what the log says was in it, in the bytes that are left of it.
+
+    A text that is nowhere any more counts as empty. Beside it stands what else the baseline has:
+    that is a person's, and known.
+    """
+    found: dict[str, bytes] = {}
+    changes = {}
+    if workspace.path.is_dir() and workspace.has_baseline():
+        changes = {change.path: change for change in workspace.diff()}
+        found = {path: content for path, content in there.items() if path not in changes}
+        found |= {path: each.before for path, each in changes.items() if each.status != "A"}
+    tree = {path: content for path, content in found.items() if path not in last}
+    for path, known in last.items():
+        texts = (
+            found.get(path),
+            artifacts[path].encode("utf-8", "surrogatepass") if path in artifacts else None,
+            there.get(path),
+        )
+        tree[path] = next(
+            (text for text in texts if text is not None and digest(text) == known), b""
+        )
+    return tree
+
+
+def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Change]:
+    return [
+        Change(
+            path=path,
+            mode_before=_FILE if path in before else None,
+            mode_after=_FILE if path in after else None,
+            before=before.get(path, b""),
+            after=after.get(path, b""),
+        )
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]
+
+
+def mode(files: Mapping[str, str], memory_version: str) -> Literal["init", "incremental"]:
+    """`init` where there is nothing yet to bring up to date."""
+    wanted = [SUMMARY] if memory_version == "v2" else [MEMORY, SUMMARY]
+    return "incremental" if all(files.get(path, "").strip() for path in wanted) else "init"
+
+
+def aged(workspace: Workspace, *, now: int) -> list[str]:
+    """The resources of extensions that are named by a time too long ago. What has no time in its
+    name stays, and so does what lies beside no instructions."""
+    if not (workspace.path / "extensions").is_dir():
+        return []
+    found = workspace.scan().files
+    until = datetime.fromtimestamp(now, UTC) - timedelta(days=RESOURCE_DAYS)
+    old = []
+    for path in found:
+        names = path.split("/")
+        if len(names) != 4 or names[0] != "extensions" or names[2] != "resources":
+            continue
+        if f"extensions/{names[1]}/instructions.md" not in found or not names[3].endswith(".md"):
+            continue
+        try:
+            made = datetime.strptime(names[3][:19], _STAMP).replace(tzinfo=UTC)
+        except ValueError:
+            continue
+        if made <= until:
+            old.append(path)
+    return sorted(old)
+
+
+def prune_resources(workspace: Workspace, *, now: int) -> list[str]:
+    """Remove them; which. The caller holds the workspace's lock."""
+    old = aged(workspace, now=now)
+    for path in old:
+        workspace.remove(path)
+    return old
+
+
+def take_in(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str) -> Seen:
+    """Record what a person left. The caller holds the workspace's lock."""
+    if not workspace.path.is_dir():
+        return Seen()
+    with around.store.reading() as view:
+        last = manifest(view, root) or {}
+        files = published(view, root)
+        at = workspace.rendered_at()
+        is_old = (
+            forgetting(view, root) is not None
+            or forgotten_since(view, root, at)
+            or last_reset(view, root.memory_version, after=at or 0) > 0
+        )
+        recorded = since_rendered(view, root)
+        record = Recorder(around, root, read_at=view.position, withdrawn_ref=None, run_id=run_id)
+    as_rendered = {path: known for path, known in last.items() if path in files}
+    digests = seen(workspace, as_rendered)
+    if is_old or digests == as_rendered:  # What is old may still be what had to go.
+        return Seen(digests=digests)
+    workspace.prepare()
+    here, earlier = Here(workspace), Earlier(around, root)
+    found = workspace.scan()
+    edits = []
+    for path in sorted(files.keys() & last.keys()):
+        content = found.files.get(path)
+        if content is None:
+            is_known = path in recorded.taken and recorded.taken[path] is None
+            if here.was_deleted(path) and path not in found.others and not is_known:
+                edits.append(Edit(path=path, before=files[path], after=None))
+        elif not (
+            digest(content) in (last[path], digest(files[path].encode("utf-8", "surrogatepass")))
+            or path in here.unchanged
+            or earlier.was(path, content)
+        ):
+            text = redact(content.decode())
+            if not recorded.was_taken(path, content):
+                rendered = here.before.get(path)
+                before = files[path] if rendered is None else rendered.decode("utf-8", "replace")
+                edits.append(Edit(path=path, before=before, after=text))
+    try:
+        for edit in edits:
+            if recorded.waiting.get(edit.path, "") != edit.after:
+                record.edit(body(edit.path, edit.after or ""), deleted=edit.after is None)
+    except Overtaken:
+        return Seen(digests=digests)
+    return Seen(edits=tuple(edits), digests=digests)
+
+
+def seen(workspace: Workspace, paths: Iterable[str]) -> dict[str, str]:
+    """Path -> digest of the files as they lie in the folder; nothing for one that is gone."""
+    return {
+        path: digest(content) if (content := workspace.read(path)) is not None else ""
+        for path in paths
+    }
