@@ -336,7 +336,7 @@ def consolidate(
             with around.store.reading() as view:
                 kept = with_edits(carried(view, root, salt=around.new_id()), found)
                 staging = None
-                if around.consolidator.kind == "agent":
+                if around.consolidator.kind != "offline":
                     staging = stage(
                         around, view, root, workspace, outputs=claimed.outputs, found=found
                     )
