@@ -23,14 +23,17 @@ from .roots import Root, split
 
 
 class Edit(Struct, frozen=True, kw_only=True):
-    """`after` None: the file was removed."""
+    """`after` None: the file was removed. `copy`: where it is as it was, if a secret was in it."""
 
     path: str
     before: str
     after: str | None
+    copy: str | None = None
 
     @property
     def told(self) -> str:
+        if self.copy is not None:
+            return self.copy
         return self.path if self.after is not None else f"{self.path} (deleted)"
 
 

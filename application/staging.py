@@ -203,7 +203,9 @@ def take_in(around: Surroundings, root: Root, workspace: Workspace, *, run_id: s
             if not recorded.was_taken(path, content):
                 rendered = here.before.get(path)
                 before = files[path] if rendered is None else rendered.decode("utf-8", "replace")
-                edits.append(Edit(path=path, before=before, after=text))
+                hidden = text.encode() != content
+                copy = str(workspace.set_aside(path, content)) if hidden else None
+                edits.append(Edit(path=path, before=before, after=text, copy=copy))
     try:
         for edit in edits:
             if recorded.waiting.get(edit.path, "") != edit.after:

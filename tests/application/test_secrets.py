@@ -171,12 +171,12 @@ class Inventing:
         return replace(honest, files=files | {"skills/deploy/SKILL.md": f"# Deploy\n\n{KEY}\n"})
 
 
-def test_what_another_consolidator_writes_is_redacted_before_it_is_published(home):
+def test_what_another_consolidator_writes_is_not_published_with_a_secret_in_it(home):
     home.write(Session(number=1))
 
-    home.run_with(consolidator=Inventing())
+    (root,) = home.run_with(consolidator=Inventing()).phase2
 
-    assert "[REDACTED_SECRET]" in (home.root() / "MEMORY.md").read_text()
+    assert (root.status, root.reason) == ("failed", "failed_invalid_artifacts")
     assert left_in(home.path, *VANISH, KEY, whole=True) == []
 
 
