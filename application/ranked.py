@@ -16,8 +16,16 @@ from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 
-from ..domain.artifact import MEMORY, RAW_MEMORIES, SUMMARIES, SUMMARY, cited_tasks
+from ..domain.artifact import (
+    MEMORY,
+    RAW_MEMORIES,
+    SUMMARIES,
+    SUMMARY,
+    cited_tasks,
+    pointed_threads,
+)
 from ..domain.passages import Passage, passages
+from ..domain.search import lines_of
 from ..domain.truncation import cut_middle
 from ..domain.withholding import STEM, thread_of
 from .questions import EmptyQuery
@@ -32,7 +40,7 @@ _LOOKED_AT = 5  # Times as many passages as results are looked at, since some sa
 _SAME_LETTERS_MIN = 16  # Shorter ones are in many others by chance.
 
 _TASK = re.compile(r"## Task (\d{1,9})\b")
-_MARKS = re.compile(r"\[Tasks? [\d, -]+\]")
+_MARKS = re.compile(r"\[Tasks? [\d, -]+\]|; thread_id=\S+(?:, \S+)*$", re.MULTILINE)
 
 
 class RankedArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -222,7 +230,20 @@ def threads_of(pieces: Iterable[Passage], texts: Mapping[str, str]) -> Iterator[
         if piece.path in (MEMORY, SUMMARY):
             tasks = cited_tasks(piece.text) or task_above(piece)
             named = [each for task in tasks for each in of_task.get(task, ())]
+        if piece.path == SUMMARY and not named:
+            pointed = pointed_above(lines_of(texts[SUMMARY]), piece.start - 1)
+            named = [
+                by_stem.get(stem[0], each) if (stem := STEM.match(each)) else each
+                for each in pointed
+            ]
         yield tuple(dict.fromkeys(named))
+
+
+def pointed_above(lines: Sequence[str], at: int) -> list[str]:
+    """The sessions that a line of v2's summary is of: its own, or those of what it stands under."""
+    while at > 0 and lines[at][:1].isspace() and not pointed_threads(lines[at]):
+        at -= 1
+    return pointed_threads(lines[at])
 
 
 def task_above(piece: Passage) -> list[int]:

@@ -89,7 +89,7 @@ def told(missing: Fitted) -> str:
     statements = f"{missing.statements} statement{'s' * (missing.statements != 1)}"
     return (
         f"({lines} with {statements} left out for length: read memory_summary.md, or search"
-        " MEMORY.md for a word of your task)"
+        " for a word of your task)"
     )
 
 

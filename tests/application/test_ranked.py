@@ -146,3 +146,35 @@ def test_the_index_is_made_again_when_a_text_has_changed_and_only_then():
     assert places(asked("lint", {"a.md": "x", "b.md": "lint"}, search)) == [("b.md", 1)]
     assert asked("lint", {"a.md": "x"}, search)["results"] == []
     assert len(built) == 3
+
+
+V2 = {
+    "memory_summary.md": f"""v1
+
+## User Profile
+
+## User preferences
+- in fern the user wrote "From now on always run make lint before you commit"; thread_id={A}, {B}
+
+## General Tips
+
+## What's in Memory
+### fern
+#### 2026-11-29
+- rollout_summaries/2026-11-29T00-00-00-aaaa-build.md — Mend the build: esbuild; thread_id={A}
+  - failed: `pip install bundle` failed (no such wheel); afterwards `uv add bundle` passed
+- speed up: xdist; thread_id=2026-11-29T00-00-00-bbbb.md
+""",
+    "rollout_summaries/2026-11-29T00-00-00-aaaa-build.md": f"thread_id: {A}\n\n# Mend it\n",
+    "rollout_summaries/2026-11-29T00-00-00-bbbb.md": f"thread_id: {B}\n\n# Speed it up\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "threads"),
+    [("lint commit", [A, B]), ("esbuild", [A]), ("wheel", [A]), ("xdist", [B])],
+)
+def test_a_statement_of_v2_comes_from_the_sessions_that_it_or_its_parent_ends_with(query, threads):
+    best = asked(query, V2)["results"][0]
+
+    assert best["threads"] == threads

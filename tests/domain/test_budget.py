@@ -53,7 +53,7 @@ def test_a_summary_of_the_budget_is_left_alone_and_of_one_byte_more_is_cut(lette
     assert (cut.lines, cut.statements) == (1, 1)
     assert cut.text.endswith(
         "(1 line with 1 statement left out for length: read memory_summary.md, or search"
-        " MEMORY.md for a word of your task)"
+        " for a word of your task)"
     )
 
 
