@@ -15,7 +15,7 @@ REASONS = {
     "~/x": "begins a name with ~",
     "x\u200b.md": "has a control character, an invisible one, or half of one; use letters",
     "x.": "ends a name with a dot or a space; leave that off",
-    "x:y": "has a colon",
+    "xy:z": "has a colon",
     "a/nul.md": "is a device's name on Windows; choose another",
     "ü" * 128: "has a name of 256 bytes; 255 are the most",
     "a/" * 16 + "x": "has 17 names; use at most 16",
