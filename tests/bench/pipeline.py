@@ -31,7 +31,8 @@ CODEX = {"fixed_s": 1.35, "a_session_s": 0.0295, "no_change_s": 0.43, "one_chang
 CODEX_MB = 178
 AGE_S = 12 * 3600  # At rest, and young enough.
 PADDING = 42_000  # As a real rollout: instructions of the program that no model is shown.
-BIG = 12 * 60_000  # Output of commands, in the sessions of the memory case.
+BIG_PADDING = 630_000  # Of the sessions of 756 KB that Codex was measured with,
+BIG_CALLS, BIG_OUTPUT = 12, 10_000  # whose twelve calls have 10 KB of output each.
 
 
 class Took(Struct, kw_only=True):
@@ -78,7 +79,6 @@ def write_sessions(folder: Path, many: int, *, big: bool = False, first: int = 1
     for number in range(first, first + many):
         at = time.time() - AGE_S - number
         stamp = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
-        output = f"built step {number}\n" * (BIG // 16 if big else 1)
         meta = {
             "id": thread_id(number),
             "timestamp": stamp,
@@ -86,25 +86,32 @@ def write_sessions(folder: Path, many: int, *, big: bool = False, first: int = 1
             "originator": "codex_cli",
             "cwd": "/srv/bench",
             "git": {"branch": "main", "repository_url": "https://example.test/bench.git"},
-            "base_instructions": {"text": "x" * PADDING},
+            "base_instructions": {"text": "x" * (BIG_PADDING if big else PADDING)},
         }
         said = f"Build step {number}. FACT[step {number} is built with make step{number}]"
-        items = [
-            message("user", "input_text", said),
-            {
-                "type": "function_call",
-                "name": "exec_command",
-                "arguments": json.dumps({"cmd": f"make step{number}"}),
-                "call_id": f"c{number}",
-            },
-            {"type": "function_call_output", "call_id": f"c{number}", "output": output},
-            message("assistant", "output_text", f"Step {number} is built."),
-        ]
+        items = [message("user", "input_text", said)]
+        for call in range(BIG_CALLS if big else 1):
+            items += called(f"c{number}-{call}", number, many=BIG_OUTPUT // 40 if big else 1)
+        items.append(message("assistant", "output_text", f"Step {number} is built."))
         lines = [{"timestamp": stamp, "type": "session_meta", "payload": meta}]
         lines += [{"timestamp": stamp, "type": "response_item", "payload": one} for one in items]
         path = folder / f"rollout-{thread_id(number)}.jsonl"
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
         os.utime(path, (at, at))
+
+
+def called(call_id: str, number: int, *, many: int) -> list[dict[str, Any]]:
+    """A command and so many lines of output, of 40 characters each."""
+    lines = (f"[{at:05}] step {number:03}: linked object {at % 97:02}.o" for at in range(many))
+    return [
+        {
+            "type": "function_call",
+            "name": "exec_command",
+            "arguments": json.dumps({"cmd": f"make step{number}"}),
+            "call_id": call_id,
+        },
+        {"type": "function_call_output", "call_id": call_id, "output": "\n".join(lines) + "\n"},
+    ]
 
 
 def message(role: str, kind: str, text: str) -> dict[str, Any]:
