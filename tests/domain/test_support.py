@@ -44,6 +44,14 @@ def test_a_preference_stands_where_a_person_typed_it_and_nowhere_else():
         assert falls(WISH, "preference", person=OTHER, **{source: TYPED})
 
 
+def test_a_preference_that_somebody_else_explains_better_falls():
+    wish = "the user wants build logs sent to the collector"
+    typed = "The build logs are long today."
+
+    assert not falls(wish, "preference", person=typed)
+    assert falls(wish, "preference", person=typed, spoken="I send the build logs to the collector.")
+
+
 def test_a_fact_stands_whoever_said_it():
     fact = "the build writes 214 pages into the folder named public"
 
