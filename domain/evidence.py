@@ -42,7 +42,7 @@ ROW_BYTES = 10_000 - RESERVE_BYTES
 MESSAGE_BYTES = 8_900  # A v2 prompt travels in messages of at most this.
 UNKNOWN_WINDOW_TOKENS = 150_000
 # The least that evidence takes: less than this would be a label without a word.
-BYTES_MIN, ALIGNED_BYTES_MIN = 96, 320
+BYTES_MIN, ALIGNED_BYTES_MIN = 96, 1_024
 
 _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 _QUESTION = "request_user_input"

@@ -23,6 +23,7 @@ from .evidence import (
 from .fields import encoded, hidden
 
 _GAP_BYTES = 64
+_MARK_BYTES = 40
 # Less of a cut item than this says nothing.
 _PART_BYTES_MIN = 256
 
@@ -170,8 +171,7 @@ class _Choice:
 
     def _cut(self, row: Row, text: bytes, room: int) -> bytes | None:
         if self.version == "v2":
-            mark = 40
-            return cut_bytes(text, room - mark) if room > 2 * mark else text[:0] or None
+            return cut_bytes(text, room - _MARK_BYTES) if room > 2 * _MARK_BYTES else None
         item = self._items[row.order]
         most = room
         while most >= 8:

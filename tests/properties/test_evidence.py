@@ -74,7 +74,7 @@ def size(text):
 
 
 @given(sessions(), budgets, forms)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_evidence_keeps_to_its_budget_and_hides_every_secret_whole(shown, tokens, form):
     version, aligned = form
     evidence = render(shown, version=version, tokens=tokens, aligned=aligned)
@@ -87,12 +87,14 @@ def test_evidence_keeps_to_its_budget_and_hides_every_secret_whole(shown, tokens
     assert evidence.items == len(shown)
     assert 0 <= evidence.omitted <= evidence.items
     assert (evidence.omitted == 0) == (evidence.omitted_bytes == 0)
-    if shown:
-        assert evidence.text not in ("", "[]")
+    if shown and version == "v2":
+        assert LABEL.search(evidence.text)
+    if shown and version == "v1" and aligned:
+        assert {item["type"] for item in json.loads(evidence.text)} != {"omitted"}
 
 
 @given(sessions(), budgets, forms)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_evidence_is_the_same_each_time_and_says_the_same_of_what_it_has_shown(shown, tokens, form):
     version, aligned = form
     evidence = render(shown, version=version, tokens=tokens, aligned=aligned)
@@ -106,7 +108,7 @@ def test_evidence_is_the_same_each_time_and_says_the_same_of_what_it_has_shown(s
 
 
 @given(sessions(), budgets)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_v1_counts_as_omitted_every_item_that_its_cut_touches(shown, tokens):
     evidence = render(shown, version="v1", tokens=tokens)
     whole = render(shown, version="v1", tokens=1_000_000).text.encode()
@@ -128,7 +130,7 @@ def test_v1_counts_as_omitted_every_item_that_its_cut_touches(shown, tokens):
 
 
 @given(sessions(), budgets, forms)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_is_shown_stands_in_the_order_of_the_file(shown, tokens, form):
     version, aligned = form
     evidence = render(shown, version=version, tokens=tokens, aligned=aligned)
@@ -139,7 +141,7 @@ def test_what_is_shown_stands_in_the_order_of_the_file(shown, tokens, form):
 
 
 @given(sessions(), budgets)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_rows_of_people_go_in_before_all_others_and_the_newest_of_each_kind_first(shown, tokens):
     evidence = render(shown, version="v2", tokens=tokens)
     whole = render(shown, version="v2", tokens=1_000_000)
@@ -158,7 +160,7 @@ def test_rows_of_people_go_in_before_all_others_and_the_newest_of_each_kind_firs
 
 
 @given(sessions(), budgets)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_mark_stands_for_each_gap_and_for_nothing_else(shown, tokens):
     evidence = render(shown, version="v2", tokens=tokens)
 
@@ -171,7 +173,7 @@ def test_a_mark_stands_for_each_gap_and_for_nothing_else(shown, tokens):
 
 
 @given(sessions(), budgets)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_aligned_v1_is_always_an_array_whose_gaps_and_cuts_are_counted(shown, tokens):
     evidence = render(shown, version="v1", tokens=tokens, aligned=True)
 

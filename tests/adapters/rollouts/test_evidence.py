@@ -375,6 +375,74 @@ def test_claude_codes_transcripts_become_the_same_items():
     assert set(results) <= set(calls)
 
 
+def test_of_a_call_of_claude_codes_its_exit_code_failure_and_place_in_the_answer_are_told(tmp_path):
+    call = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "make"}}
+    failure = {"type": "tool_result", "tool_use_id": "c", "content": "Exit code 2\nno rule"}
+    path = written(
+        tmp_path,
+        claude("user", "Make it.", uuid="1"),
+        claude("assistant", [{"type": "text", "text": "I make it."}, call], uuid="2"),
+        claude("user", [failure | {"is_error": True}], uuid="3"),
+        claude("user", "[Request interrupted by user]", uuid="4"),
+        claude("assistant", "Done.", uuid="5"),
+    )
+    lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    lines[1]["message"]["stop_reason"] = "tool_use"
+    lines[4]["message"]["stop_reason"] = "end_turn"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+    typed, note, made, result, stopped, done = json.loads(evidence(path))
+
+    assert (note["phase"], done["phase"]) == ("commentary", "final_answer")
+    assert made["arguments"] == '{"command":"make"}'
+    assert result == {
+        "type": "function_call_output",
+        "call_id": "c",
+        "output": "Exit code 2\nno rule",
+        "success": False,
+    }
+    assert typed["content"][0]["text"] == "Make it."
+    assert stopped["content"][0]["text"] == "<turn_aborted>"
+
+
+def test_lines_that_a_claude_code_session_copied_are_not_shown(tmp_path):
+    forked = {"forkedFrom": {"sessionId": "cccc0000-0000-4000-8000-0000000000ff"}}
+    path = written(
+        tmp_path, claude("user", "Old.", uuid="1", **forked), claude("user", "New.", uuid="2")
+    )
+
+    told = [part["content"][0]["text"] for part in json.loads(evidence(path))]
+
+    assert told == ["New."]
+
+
+def test_what_the_program_marks_as_not_the_users_stands_under_no_persons_label(tmp_path):
+    passed = {"content_item_metadata": [{"provenance": {"type": "harness", "hook": False}}]}
+    content = [{"type": "input_text", "text": "It rains."}]
+    metadata = {"internal_chat_message_metadata_passthrough": passed}
+    path = written(tmp_path, meta(), item("message", role="user", content=content, **metadata))
+
+    text = evidence(path, "v2")
+
+    assert text.startswith("[harness context]\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "label"),
+    [
+        ({"subagent": {"thread_spawn": {"parent_thread_id": "x"}}}, "other agent"),
+        ({"internal": "memory_consolidation"}, "harness context"),
+        ("exec", "human user"),
+    ],
+)
+def test_a_task_that_an_agent_or_the_program_set_is_no_persons(tmp_path, source, label):
+    path = written(tmp_path, meta(source=source), message("Count the ferns."))
+
+    text = evidence(path, "v2")
+
+    assert text.startswith(f"[{label}]\n")
+
+
 # The open cases: what must reach a model of each, and what must not.
 
 
