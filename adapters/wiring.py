@@ -113,6 +113,7 @@ def surroundings(
 ) -> Surroundings:
     machine_id = machine(home)
     workers = Workers(home, machine_id)
+    writer = consolidator(settings, home)
     return Surroundings(
         store=store,
         rollouts=Transcripts(),
@@ -123,7 +124,8 @@ def surroundings(
         spool=Spool(home),
         folders=folders(home),
         extractor=extractor(settings, home),
-        consolidator=LateConsolidator(),
+        consolidator=writer,
+        offline=LateConsolidator() if writer.kind == "agent" else None,
         policy=policy(settings),
         note_instructions=note_instructions,
         machine_id=machine_id,
@@ -170,7 +172,10 @@ def provider(settings: Settings) -> Provider | None:
     return Provider(
         base_url=base_url.rstrip("/"),
         extract_model=settings.extract_model,
-        consolidation_model=settings.consolidation_model,
+        # A command of the user's consolidates by itself: to the other model nothing is sent.
+        consolidation_model=(
+            settings.extract_model if settings.consolidator else settings.consolidation_model
+        ),
         context_window=settings.context_window,
         max_output_tokens=settings.max_output_tokens,
         max_tokens_per_run=settings.max_tokens_per_run,
