@@ -82,6 +82,8 @@ class Wire:
         self._connected()
         server = self._servers.of(self._base_url, question.model)
         is_prose = False  # It has /responses, and answered in prose: chat may know schemas.
+        # A server may close a connection that was kept open just as it is used again.
+        is_second = False
         while True:
             most = reserve(question)
             if not may_spend(most.input + most.output):
@@ -101,8 +103,11 @@ class Wire:
                 failed.tokens = spent
                 raise failed from None
             except AnswerFailed as failed:
-                failed.tokens = plus(spent, failed.tokens)
-                raise
+                spent = failed.tokens = plus(spent, failed.tokens)
+                if failed.reason != "hung_up" or is_second:
+                    raise
+                is_second = True
+                continue
             spent = plus(spent, found.tokens)
             is_object = fits is None or bool(found.calls) or fits(found.text)
             if is_object or not is_prose:
@@ -168,7 +173,10 @@ class Wire:
         except (openai.APITimeoutError, httpx2.TimeoutException) as error:
             raise AnswerFailed("transient", "timeout", tokens=reply.usage) from error
         except openai.APIConnectionError as error:
-            raise AnswerFailed("transient", "no_connection", tokens=reply.usage) from error
+            lost = isinstance(error.__cause__, (httpx2.NetworkError, httpx2.RemoteProtocolError))
+            never = isinstance(error.__cause__, httpx2.ConnectError)
+            reason = "hung_up" if lost and not never else "no_connection"
+            raise AnswerFailed("transient", reason, tokens=reply.usage) from error
         except (httpx2.HTTPError, httpx2.StreamError) as error:
             raise AnswerFailed("transient", "connection_lost", tokens=reply.usage) from error
         except AnswerFailed as failed:

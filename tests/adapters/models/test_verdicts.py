@@ -60,7 +60,7 @@ def test_chat_completions_end_alike(case, style):
     ("script", "kind", "reason", "stops"),
     [
         ("cut", "transient", "connection_lost", False),
-        ("cut_at_once", "transient", "no_connection", False),
+        ("cut_at_once", "transient", "hung_up", False),
         ("hang", "transient", "deadline", False),
         ("hang_in_stream", "transient", "deadline", False),
         ("trickle", "transient", "deadline", False),
@@ -145,6 +145,17 @@ def test_a_wait_that_is_only_in_the_words_of_a_failed_response_is_kept():
         found = read(server)
 
     assert found.retry_after_s == 12
+
+
+def test_who_is_hung_up_on_before_an_answer_asks_once_more():
+    session = Session()
+    with ModelServer(["derived", "cut_at_once", "derived"]) as server, extractor(server) as asking:
+        outcome(asking.extract(session.material))
+        found = outcome(asking.extract(session.material))
+
+    assert verdict(found) == "store"
+    assert found.tokens.calls == 2
+    assert len(session.reserved) == len(server.asked) == 3
 
 
 def test_what_nobody_listens_at_is_no_connection():
