@@ -2,11 +2,12 @@
 programs, and the folder that comes of it."""
 
 import json
+import signal
 import sys
 
 import pytest
 from threadbook.domain.artifact import problems
-from threadbook.domain.events import ArtifactsPublished, Phase2Failed
+from threadbook.domain.events import ArtifactsPublished, Phase2Failed, Phase2LeaseReleased
 
 from tests.adapters.cli.commands import Commands
 from tests.application.homes import MOSS, ROOT, Home, Session
@@ -225,6 +226,50 @@ def test_threadbook_run_with_the_model_and_a_yes_is_the_same_as_a_program(
     assert done.code == 0, done.err
     home.memory = home.another()
     assert "deploys happen on Mondays" in folders(home)["project-moss"]["MEMORY.md"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_in_a_call_leaves_the_folder_and_the_next_one_goes_on(
+    tmp_path, monkeypatch, capsys, number
+):
+    with ModelServer() as server:
+        monkeypatch.setenv("THREADBOOK_BASE_URL", server.base_url)
+        home = providers_home(tmp_path, server, scope="global")
+        home.run(consented=True)
+        before = bytes_of(home)
+        home.later(DAY_S / 2)
+        home.write(Session(number=4, says=("FACT[more]",), ended_at=int(home.now) - 7 * HOUR_S))
+        server.script, asked = in_tools("hang"), len(server.asked)
+        process = Commands(home, monkeypatch, capsys).process(
+            "--config", scoped(tmp_path), "run", "--sessions", home.sessions, "--model", "openai"
+        )
+        server.wait_for(asked + 2)
+        at_work = staging_left(home)
+        process.send_signal(number)
+        process.communicate(timeout=30)
+        after, left = bytes_of(home), staging_left(home)
+        server.script = DERIVED
+        home.run()
+
+    assert len(at_work) == 1
+    assert after == before
+    assert left == ([] if number == signal.SIGTERM else at_work)
+    assert staging_left(home) == []
+    assert "- more [Task 4]" in (home.path / "memories/v1/global/MEMORY.md").read_text()
+    if number == signal.SIGTERM:  # What it had cost, as far as anybody knows, is booked.
+        (released,) = events(home, Phase2LeaseReleased)
+        assert (released.reason, released.tokens.calls) == ("stopped", 1)
+
+
+def bytes_of(home):
+    root = home.path / "memories"
+    return {path: path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def scoped(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text('scope = "global"\n')
+    return file
 
 
 COMMAND = """
