@@ -31,7 +31,10 @@ PARTS = [
     *("", "trap", "trap.md", "outside", "e\u0301", "\u00e9", "\0", "\u200b", "x" * 256),
 ]
 HONEST = st.sampled_from(
-    ["MEMORY.md", "memory.md", "skills/a/SKILL.md", "Skills/a/SKILL.md", "new.md", "a/b/c.md"]
+    [
+        *("MEMORY.md", "memory.md", "skills/a/SKILL.md", "Skills/a/SKILL.md", "new.md", "a/b/c.md"),
+        "rollout_summaries/new.md",
+    ]
 )
 ANY = st.one_of(
     st.sampled_from(list(GIVEN)),

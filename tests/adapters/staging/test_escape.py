@@ -292,6 +292,7 @@ CALLS = {
     "an input's end": ("delete", '{"path": "raw_memories.md"}'),
     "an input's change": ("replace", '{"path": "raw_memories.md", "old": "inputs", "new": "x"}'),
     "an input's place": ("move", '{"path": "raw_memories.md", "to": "MEMORY2.md"}'),
+    "a move among the inputs": ("move", '{"path": "MEMORY.md", "to": "rollout_summaries/x.md"}'),
     "a new input": ("write", '{"path": "rollout_summaries/x.md", "content": "x"}'),
     "a file for all inputs": ("write", '{"path": "rollout_summaries", "content": "x"}'),
     "a note of nobody's": ("write", '{"path": "extensions/ad_hoc/notes/x.md", "content": "x"}'),
