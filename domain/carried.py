@@ -23,8 +23,8 @@ from msgspec import Struct
 from .retold import retold
 
 _MARKS = re.compile(
-    r"(?: \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\))?(?: ?\[Tasks? [\d, -]+\])+$"
-    r"|; thread_id=[^\s,]+(?:, [^\s,]+)*$"
+    r"(?: \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\))?"
+    r"(?:(?: ?\[Tasks? [\d, -]+\])+|; thread_id=[^\s,]+(?:, [^\s,]+)*)$"
 )
 _HEADING = re.compile(r"(#{1,6}) ")
 _TASK_NUMBER = re.compile(r"(?<=^## Task )\d+\b")

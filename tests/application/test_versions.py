@@ -395,6 +395,25 @@ def test_what_a_hand_changed_in_v2_is_withheld_with_its_session(second):
     assert KEPT_WORDS in told
 
 
+def test_what_a_person_did_to_the_summary_of_v2_stays_done(second):
+    path = second.root() / "memory_summary.md"
+    kept = [line for line in path.read_text().split("\n") if KEPT_WORDS not in line]
+    at = kept.index("## User preferences") + 1
+    path.write_text("\n".join([*kept[:at], "- my own words", *kept[at:]]))
+    again = Session(number=3, says=KEPT.says, ended_at=KEPT.ended_at + DAY_S)
+    second.write(again)
+
+    second.later(DAY_S).run()
+
+    told = summary(second)
+    wishes = told.partition("## User preferences\n")[2].partition("\n## General Tips")[0]
+    assert "- my own words" in wishes
+    assert KEPT_WORDS not in wishes
+    assert "Zwickelbornstedt" in wishes
+    assert again.id in told
+    assert is_sound(second)
+
+
 def test_a_reset_of_one_version_leaves_the_other(both):
     kept = content(both.root(version="v1"))
 
