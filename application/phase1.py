@@ -432,6 +432,9 @@ class Reading:
         if left is not None and provider and left < provider.min_rate_limit_remaining_percent:
             self.stopped = self.stopped or "rate_limit"
         if isinstance(answer, ExtractionFailed):
+            if not is_for_want_of_a_budget(answer):
+                told = self.report.failures
+                told[answer.reason] = told.get(answer.reason, 0) + 1
             fail(around, lease, answer, run_id=self.run_id)
             return "failed"
         try:

@@ -14,6 +14,16 @@ class Stage1Report(Struct, kw_only=True):
     no_output: int = 0
     failed: int = 0
     waiting: int = 0
+    failures: dict[str, int] = field(default_factory=dict)  # How many failed, by reason.
+
+    def add(self, more: "Stage1Report") -> None:
+        self.claimed += more.claimed
+        self.succeeded += more.succeeded
+        self.no_output += more.no_output
+        self.failed += more.failed
+        self.waiting += more.waiting
+        for reason, count in more.failures.items():
+            self.failures[reason] = self.failures.get(reason, 0) + count
 
 
 class RootReport(Struct, kw_only=True):

@@ -132,7 +132,7 @@ def work(
             budget=budget,
             progress=progress,
         )
-        add(report.stage1, read)
+        report.stage1.add(read)
         # What has an output only now may have been cited before: in the version that is read.
         if read.succeeded and one.policy.memory_version == around.policy.memory_version:
             ingest.count_uses(one, sighted.values(), actor="pipeline", run_id=report.run_id)
@@ -158,11 +158,6 @@ def each_version(around: Surroundings) -> list[Surroundings]:
         replace(around, policy=replace(around.policy, memory_version=version))
         for version in around.policy.versions
     ]
-
-
-def add(total: Stage1Report, more: Stage1Report) -> None:
-    for name in Stage1Report.__struct_fields__:
-        setattr(total, name, getattr(total, name) + getattr(more, name))
 
 
 def is_spent(around: Surroundings, sighted: Mapping[str, ingest.Sighting]) -> bool:
@@ -290,7 +285,7 @@ def rehearse(
                         report=claimed,
                         waiting=report.waiting,
                     )
-                add(report.stage1, claimed)
+                report.stage1.add(claimed)
             count_waiting(around, tx, report, backfill=backfill)
             raise DryRun
     except DryRun:

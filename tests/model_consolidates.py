@@ -71,7 +71,9 @@ def field(name: str, text: str) -> str:
 
 
 def facts(text: str) -> list[str]:
-    return re.findall(r"^- (.*)$", text, re.M)
+    """The bullets; of a text without any, its last line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return re.findall(r"^- (.*)$", text, re.M) or lines[-1:] or ["nothing was said"]
 
 
 def memory(threads: list[tuple[str, str]]) -> str:

@@ -31,6 +31,10 @@ WAITING = {
     "startup_cap": "a run begins no more (`max_rollouts_per_startup`); --backfill reads them all",
     "budget": "the budget of tokens is spent; `threadbook status` says what is left",
     "rate_limit": "the account has too little left (`min_rate_limit_remaining_percent`)",
+    "key_refused": "the provider refuses the key; look at OPENAI_API_KEY",
+    "quota_used_up": "the account at the provider has no quota left",
+    "access_refused": "the provider refuses this account or place",
+    "no_such_endpoint_or_model": "no such model there; look at `base_url` and `extract_model`",
     "backoff": "they failed and are tried again later; `threadbook status` says when",
     "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
     "source_missing": "their file is not there; what is known of them stays",
@@ -38,6 +42,22 @@ WAITING = {
     "cooldown": "a folder rests after its last consolidation",
     "inputs_changed": "a folder's sessions kept changing; the next run writes it",
     "lease_lost": "a folder was taken over by another run, which writes it",
+}
+# Why a reading came to nothing; other reasons are codes that say enough.
+FAILED = {
+    "refused": "the model refused; they are not tried again until they go on",
+    "content_filter": "the provider's filter stopped the answer; not tried again until they go on",
+    "rate_limited": "the provider is asked too often; tried again when it said",
+    "deadline": "no whole answer came in time; tried again in a minute, then later",
+    "timeout": "the server went silent; tried again in a minute, then later",
+    "no_connection": "the server cannot be reached; look at `base_url` and the network",
+    "hung_up": "the server hung up; tried again in a minute, then later",
+    "connection_lost": "the connection broke; tried again in a minute, then later",
+    "base_url_unusable": "`base_url` is no address of a server",
+    "cut_by_length": "the answer was cut (`max_output_tokens`); tried again in an hour, with less",
+    "context_too_long": "too long for the model (`context_window`); tried again in an hour",
+    "source_unreadable": "the session's file could not be read; tried again in a minute",
+    "source_is_no_session": "the session's file is no session any more",
 }
 # By the gate that shuts them out for as long as they are what they are.
 LEFT_OUT = {
@@ -230,6 +250,8 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             f"{stage1.claimed} read: {stage1.succeeded} taught something, "
             f"{stage1.no_output} nothing, {stage1.failed} failed"
         )
+    for why, count in sorted(stage1.failures.items(), key=lambda each: -each[1]):
+        say(f"{count} failed: {FAILED.get(why, WAITING.get(why, why))}")
     for why in report.unreadable:
         say(f"not read: {why}")
     if report.skipped_lines:

@@ -1,0 +1,199 @@
+"""`threadbook run --model openai --yes` to its end, whatever the server answers: what happened to
+each session, what it cost, and what is tried again when."""
+
+import json
+
+import pytest
+
+from tests.adapters.cli.commands import Commands
+from tests.application.homes import NOON, Home, Session, rfc
+from tests.model_server import CASES, DERIVED, ModelServer
+from tests.support import HOUR_S
+
+KEY = "sk-proj-" + "Zq9Xw3Vt7" * 5
+FALLS_BACK = {name for name, case in CASES.items() if case["verdict"] == "fallback"}
+# Verdict -> the session's state, whether it is tried again, and how many tries it has then.
+ENDS = {
+    "store": ("succeeded", None, 3),
+    "no_output": ("no_output", None, 3),
+    "fail_retry": ("failed", 3_600, 2),
+    "fail_final": ("failed", None, 0),
+}
+LAST_TRY_UNSPENT = {"rate_limited": 7}  # The wait that its reply states; it costs no try.
+
+
+@pytest.fixture
+def server():
+    with ModelServer() as started:
+        yield started
+
+
+@pytest.fixture
+def home(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("THREADBOOK_BASE_URL", server.base_url)
+    monkeypatch.setenv("THREADBOOK_MAX_ROLLOUTS_PER_STARTUP", "128")
+    monkeypatch.setenv("THREADBOOK_CONFIG", str(tmp_path / "config.toml"))
+    (tmp_path / "config.toml").write_text('model = "openai"\n')
+    made = Home(tmp_path)
+    made.memory.close()
+    return made
+
+
+@pytest.fixture
+def threadbook(home, monkeypatch, capsys):
+    return Commands(home, monkeypatch, capsys)
+
+
+def one_for_each(cases):
+    """A session for each case, and the script that answers it so."""
+    sessions = {
+        name: Session(number=at, ended_at=NOON - 7 * HOUR_S - at)
+        for at, name in enumerate(sorted(cases), start=1)
+    }
+    return sessions, {session.id: name for name, session in sessions.items()}
+
+
+def run(threadbook, home, *more):
+    return threadbook("run", "--yes", "--json", "--sessions", home.sessions, *more)
+
+
+@pytest.mark.parametrize("style", ["sse", "json"])
+def test_every_kind_of_reply_ends_right_and_status_says_how(server, home, threadbook, style):
+    sessions, script = one_for_each(CASES.keys() - FALLS_BACK)
+    home.write(*sessions.values())
+    server.script, server.style = script, style
+
+    told = run(threadbook, home)
+    status = threadbook("status", "--json").json
+    threads = {each["thread_id"]: each for each in threadbook("threads", "--json").json}
+    log = threadbook("log", "--json").json
+
+    assert told.code == 0, told.err
+    for name, session in sessions.items():
+        state, wait_s, tries = ENDS[CASES[name]["verdict"]]
+        if name in LAST_TRY_UNSPENT:
+            wait_s, tries = LAST_TRY_UNSPENT[name], 3
+        assert threads[session.id]["stage1"] == state, name
+        why = threadbook("explain", session.id, "--json").json
+        if state == "failed":
+            (event,) = events(log, session.id, "stage1.failed")
+            assert event["retry_remaining"] == tries, name
+            assert event["retry_at"] == (None if wait_s is None else NOON + wait_s), name
+            (line,) = [line for line in status["stuck"] if session.id in line]
+            again = "no tries are left" if wait_s is None else rfc(NOON + wait_s)[:19]
+            assert again in line, name
+        assert why["spent"][0]["calls"] >= 1, name
+        assert why["spent"][0]["model"] == "gpt-6-luna", name
+    spent = sum(each["tokens"]["calls"] for each in every(log) if "tokens" in each)
+    assert told.json["tokens"]["calls"] == spent
+    assert any("phase1 gpt-6-luna" in line for line in status["spend"])
+    assert status["budget"]["spent_today"] > 0
+    assert KEY not in json.dumps([log, status]) + told.out
+
+
+def every(log):
+    return [each | each["data"] for each in log]
+
+
+def events(log, thread_id, kind):
+    return [
+        each for each in every(log) if each.get("thread_id") == thread_id and each["type"] == kind
+    ]
+
+
+@pytest.mark.parametrize("case", sorted(FALLS_BACK))
+def test_a_weaker_server_is_asked_in_its_own_way_and_remembered(server, home, threadbook, case):
+    home.write(Session(number=1))
+    server.script = case
+
+    first = run(threadbook, home)
+    once = [asked.mode for asked in server.asked]
+    home.write(Session(number=2))
+    second = run(threadbook, home)
+
+    assert first.json["stage1"]["succeeded"] == second.json["stage1"]["succeeded"] == 1
+    phase1 = [asked.mode for asked in server.asked if not asked.body.get("tools")]
+    assert once[0] == "responses"
+    assert "responses" not in phase1[1:]
+
+
+def test_nothing_is_sent_without_a_word_and_the_word_is_asked_for_once(server, home, threadbook):
+    home.write(Session(number=1))
+
+    refused = threadbook("run", "--sessions", home.sessions)
+    agreed = run(threadbook, home)
+    home.write(Session(number=2))
+    later = threadbook("run", "--json", "--sessions", home.sessions)
+
+    assert refused.code == 1
+    assert server.base_url in refused.line
+    assert "--yes" in refused.line
+    assert agreed.json["stage1"]["succeeded"] == later.json["stage1"]["succeeded"] == 1
+
+
+def test_a_run_with_nothing_new_asks_nobody(server, home, threadbook):
+    home.write(Session(number=1))
+    run(threadbook, home)
+    before = len(server.asked)
+
+    again = run(threadbook, home)
+
+    assert again.json["stage1"]["claimed"] == 0
+    assert len(server.asked) == before > 0
+
+
+def test_a_rehearsal_asks_nobody_and_needs_no_word(server, home, threadbook):
+    home.write(Session(number=1), Session(number=2))
+
+    told = threadbook("run", "--dry-run", "--json", "--sessions", home.sessions)
+
+    assert told.json["stage1"]["claimed"] == 2
+    assert not server.asked
+
+
+def test_a_killed_key_is_said_in_words_and_the_others_wait(server, home, threadbook):
+    home.write(*(Session(number=number) for number in range(1, 4)))
+    server.script = "unauthorized"
+
+    told = threadbook("run", "--yes", "--sessions", home.sessions)
+
+    assert told.code == 3
+    assert "OPENAI_API_KEY" in told.out
+    assert "Traceback" not in told.out + told.err
+
+
+def test_a_server_that_is_not_there_costs_no_try(server, home, threadbook, monkeypatch):
+    monkeypatch.setenv("THREADBOOK_BASE_URL", "http://127.0.0.1:9/v1")
+    home.write(Session(number=1))
+
+    told = threadbook("run", "--yes", "--sessions", home.sessions)
+    log = threadbook("log", "--json").json
+
+    assert told.code == 3
+    assert "cannot be reached" in told.out
+    (failed,) = events(log, Session(number=1).id, "stage1.failed")
+    assert (failed["kind"], failed["retry_remaining"]) == ("transient", 3)
+
+
+def test_a_run_in_a_process_of_its_own_gives_its_leases_back_when_it_is_stopped(
+    server, home, threadbook
+):
+    home.write(*(Session(number=number) for number in range(1, 13)))
+    server.script = "hang"
+
+    process = threadbook.process("run", "--yes", "--sessions", home.sessions)
+    server.wait_for(8, timeout_s=30)
+    process.terminate()
+    out, err = process.communicate(timeout=20)
+    server.script = DERIVED
+    after = run(threadbook, home)
+
+    assert process.returncode not in (0, None)
+    assert "Traceback" not in out + err
+    released = [
+        e for e in every(threadbook("log", "--json").json) if e["type"] == "stage1.lease_released"
+    ]
+    assert len(released) == 8
+    assert all(each["tokens"]["calls"] == 1 for each in released)
+    assert after.json["stage1"]["succeeded"] == 12
