@@ -10,6 +10,9 @@ SENT = "tests/adapters/rollouts/test_evidence_fixtures.py::"
 LONG = "tests/adapters/rollouts/test_evidence_long.py::"
 FORMS = "tests/domain/test_evidence.py::"
 FIELDS = "tests/domain/test_fields.py::"
+KEPT = "tests/application/test_kept.py::"
+SETTING = "tests/adapters/models/test_model_of_settings.py::"
+ASKED = "tests/adapters/models/test_extractor.py::"
 BEARER = "tests/domain/test_redaction_bearer.py::"
 VERSIONS = "tests/application/test_versions.py::"
 LIMITS = "tests/adapters/rollouts/test_limits.py::"
@@ -20,7 +23,10 @@ LEFT = (
 )
 
 PHASE_1: dict[str, tuple[str, ...]] = {
-    "output_schema_requires_rollout_slug_and_keeps_it_nullable": (),
+    "output_schema_requires_rollout_slug_and_keeps_it_nullable": (
+        ASKED + "test_the_schema_of_v1_requires_the_slug_and_lets_it_be_null",
+        ASKED + "test_v1_takes_a_missing_or_a_blank_slug_for_none",
+    ),
     "serializes_memory_rollout_with_agents_removed_but_environment_kept": (
         EVIDENCE + "test_a_message_keeps_its_other_parts_and_lines_of_the_program_are_passed_over",
         SENT + "test_what_we_show_is_what_codex_sent",
@@ -95,10 +101,15 @@ SANITIZER: dict[str, tuple[str, ...]] = {
 }
 
 STARTUP: dict[str, tuple[str, ...]] = {
-    "memories_startup_phase1_uses_live_thread_service_tier_and_detached_metadata": (),
-    "memories_startup_phase1_provider_default_drives_request_model": (),
-    "memories_startup_phase1_explicit_model_override_drives_request_model": (),
-    # Its evidence is ours to pin; what becomes of the reply is pinned where replies are stored.
+    "memories_startup_phase1_uses_live_thread_service_tier_and_detached_metadata": (
+        ASKED + "test_a_request_holds_what_it_must_and_nothing_beside_it",
+    ),
+    "memories_startup_phase1_provider_default_drives_request_model": (
+        SETTING + "test_a_request_names_the_model_of_the_settings_or_the_default",
+    ),
+    "memories_startup_phase1_explicit_model_override_drives_request_model": (
+        SETTING + "test_a_request_names_the_model_of_the_settings_or_the_default",
+    ),
     "memories_startup_phase1_v2_preserves_human_evidence_and_redacts_storage": (
         LONG + "test_human_words_answers_workers_and_finals_outlive_notes_and_the_noise_of_tools",
         LONG
@@ -114,7 +125,6 @@ ALL = PHASE_1 | INPUT | GUARD | WINDOW | SANITIZER | STARTUP
 
 # Name -> what is still missing. Whoever writes the test puts its node above and takes the name out.
 PENDING: dict[str, str] = {
-    "output_schema_requires_rollout_slug_and_keeps_it_nullable": "the schemas of replies",
     "memories_startup_phase1_uses_live_thread_service_tier_and_detached_metadata": "the request",
     "memories_startup_phase1_provider_default_drives_request_model": "the request",
     "memories_startup_phase1_explicit_model_override_drives_request_model": "the request",
@@ -125,6 +135,9 @@ PENDING: dict[str, str] = {
 
 # Name -> what we do otherwise on purpose.
 DEPARTURES: dict[str, str] = {
+    "memories_startup_phase1_uses_live_thread_service_tier_and_detached_metadata": (
+        "there is no live thread: a request names no tier, no session and no turn"
+    ),
     "serializes_memory_rollout_redacts_secrets_before_prompt_upload": (
         "decoded fields are searched, by more rules than Codex's four"
     ),

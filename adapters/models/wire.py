@@ -94,7 +94,7 @@ class Wire:
                 spent = plus(spent, Tokens(model=question.model, calls=1))
                 weaker = weakened(server, rejected)
                 if weaker is not None:
-                    server = weaker
+                    server, is_second = weaker, False
                     continue
                 failed = rejected.failure()
                 if is_prose and rejected.status in NOT_THERE:
@@ -108,15 +108,15 @@ class Wire:
                     raise
                 is_second = True
                 continue
-            spent = plus(spent, found.tokens)
+            spent, is_second = plus(spent, found.tokens), False
             is_object = fits is None or bool(found.calls) or fits(found.text)
-            if is_object or not is_prose:
-                proven = server.proven or (is_object and fits is not None and not found.calls)
-                self._learn(question, replace(server, proven=proven))
             ended = found.is_cut or found.is_full
-            is_cut_object = ended and found.text.lstrip().startswith("{")
+            is_begun = ended and found.text.lstrip().startswith("{")  # An object that was cut.
+            if is_object or is_begun or not is_prose:
+                shown = fits is not None and not found.calls and (is_object or is_begun)
+                self._learn(question, replace(server, proven=server.proven or shown))
             doubtful = server.mode == "responses" and not server.proven
-            if doubtful and not is_object and not is_cut_object:
+            if doubtful and not is_object and not is_begun:
                 is_prose, server = True, replace(server, mode="chat_schema")
                 continue
             if found.is_cut or (found.is_full and not is_object):

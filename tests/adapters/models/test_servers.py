@@ -160,6 +160,30 @@ def test_prose_at_its_cap_is_prose_and_no_cut_object(tmp_path):
     assert (found.tokens.calls, found.tokens.output) == (2, 2_020)
 
 
+def test_an_object_that_was_cut_shows_as_well_that_a_server_knows_schemas(tmp_path):
+    usage = {"input_tokens": 5, "output_tokens": 2_000}
+
+    def script(asked):
+        if asked.mode == "responses":
+            return Reply(response("prose"))
+        return Reply(response('{"rollout_summary": "and so', usage=usage))
+
+    with ModelServer(script) as server:
+        found = [read(server, home=tmp_path) for _ in range(2)]
+
+    assert [each.reason for each in found] == ["cut_by_length"] * 2
+    assert modes(server) == ["responses", "chat_schema", "chat_schema"]
+
+
+def test_a_server_may_hang_up_before_each_of_the_ways_it_is_asked(tmp_path):
+    script = ["cut_at_once", Reply("not found", status=404), "cut_at_once", "derived"]
+    with ModelServer(script) as server:
+        found = read(server, home=tmp_path)
+
+    assert verdict(found) == "store"
+    assert modes(server) == ["responses", "responses", "chat_schema", "chat_schema"]
+
+
 def test_a_fallback_that_comes_to_nothing_is_not_remembered(tmp_path):
     with ModelServer(Reply("not found", status=404)) as server:
         found = read(server, home=tmp_path)
