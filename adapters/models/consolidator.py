@@ -8,39 +8,34 @@ made in a thread of their own, so that whoever asks may itself be in an event lo
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
+
+from msgspec.json import encode
 
 from ...application.ports import ConsolidationFailed, Proposal, Task
 from ...application.surroundings import Provider
 from ...domain.artifact import RAW_MEMORIES, SUMMARIES
 from ...domain.events import Tokens
-
-if TYPE_CHECKING:
-    from .loop import Limits, Loop
+from .calls import Calls
+from .loop import LABEL, WAITS_S, Limits, Loop, Tools
+from .questions import Question, message
+from .servers import Servers
+from .wire import DEADLINE_S, Wire
 
 EFFORT = "medium"  # As Codex has it.
-DEADLINE_S = 300.0
 PAGE_CHARS = 18_000  # About what one `read` gives.
-TOOLS = (
+WHAT_TOOLS_DO = (
     "list, read, search: look at the files, a page at a time",
     "write, replace, move, delete: change your own files",
     "finish: the memory is complete",
 )
 
 
-class Box(Protocol):
-    """The tools, and what was made of them."""
+class Box(Tools, Protocol):
+    calls: dict[str, int]  # By the tool's name.
 
-    calls: dict[str, int]
-
-    @property
-    def finished(self) -> bool: ...
-
-    def tools(self) -> list[dict[str, Any]]: ...
-
-    def next_turn(self) -> None: ...
-
-    def call(self, name: str, arguments: str) -> str: ...
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools as the Responses API takes them."""
 
     def close(self) -> None: ...
 
@@ -76,9 +71,9 @@ class OpenAIConsolidator:
         home: Path | None,
         workplace: Callable[[Task], AbstractContextManager[Workplace]],
         api_key: str | None = None,
-        limits: "Limits | None" = None,
+        limits: Limits | None = None,
         deadline_s: float = DEADLINE_S,
-        waits_s: tuple[float, ...] | None = None,
+        waits_s: tuple[float, ...] = WAITS_S,
     ) -> None:
         """`home` keeps what was learned of servers; `api_key` None: the SDK's own variable."""
         self.name = paid.consolidation_model
@@ -86,7 +81,7 @@ class OpenAIConsolidator:
         self._home = home
         self._workplace = workplace
         self._api_key = api_key
-        self._limits = limits
+        self._limits = limits or limits_for(paid)
         self._deadline_s = deadline_s
         self._waits_s = waits_s
 
@@ -102,12 +97,6 @@ class OpenAIConsolidator:
                 box.close()
 
     def _proposal(self, task: Task, place: Workplace, box: Box) -> Proposal:
-        from msgspec.json import encode
-
-        from .calls import Calls
-        from .servers import Servers
-        from .wire import Wire
-
         wire = Wire(
             base_url=self._paid.base_url,
             api_key=self._api_key,
@@ -126,18 +115,14 @@ class OpenAIConsolidator:
             prompt_digest=place.digest(tools=encode(box.tools())),
         )
 
-    def _loop(self, task: Task, place: Workplace, box: Box, wire: Any) -> "Loop":
-        from .loop import WAITS_S, Limits, Loop
-        from .questions import Question, message
-
-        limits = self._limits or Limits()
-        more = pages(task)
+    def _loop(self, task: Task, place: Workplace, box: Box, wire: Wire) -> Loop:
+        limits, more = self._limits, pages(task)
         limits = limits._replace(turns=limits.turns + more, requests=limits.requests + more)
         budget = (f"{limits.turns} replies", f"{limits.wall_s / 60:.0f} minutes")
         question = Question(
             model=self.name,
             instructions=place.instructions,
-            inputs=[message("user", place.message(tools=TOOLS, budget=budget))],
+            inputs=[message("user", place.message(tools=WHAT_TOOLS_DO, budget=budget))],
             tools=tuple(box.tools()),
             effort=EFFORT,
             tokens_max=self._paid.max_output_tokens,
@@ -149,11 +134,17 @@ class OpenAIConsolidator:
             limits=limits,
             alive=task.alive,
             may_spend=task.may_spend,
-            waits_s=WAITS_S if self._waits_s is None else self._waits_s,
+            waits_s=self._waits_s,
         )
 
     def _was_stopped(self) -> ConsolidationFailed:
-        return ConsolidationFailed("failed_agent:stopped", tokens=Tokens(model=self.name))
+        return ConsolidationFailed(f"{LABEL}:stopped", tokens=Tokens(model=self.name))
+
+
+def limits_for(paid: Provider) -> Limits:
+    """Whoever lets a run spend more lets a folder have it: a large one is read page by page."""
+    usual = Limits()
+    return usual._replace(tokens=max(usual.tokens, paid.max_tokens_per_run))
 
 
 def pages(task: Task) -> int:

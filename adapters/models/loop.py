@@ -47,6 +47,8 @@ class Limits(NamedTuple):
 
 
 class Tools(Protocol):
+    """What a model may call, and whether it has said that it is done."""
+
     @property
     def finished(self) -> bool: ...
 
@@ -67,7 +69,6 @@ class Loop:
         alive: Callable[[], bool],
         may_spend: MaySpend,
         waits_s: tuple[float, ...] = WAITS_S,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.tokens = Tokens(model=question.model)
         self.turns = 0
@@ -80,8 +81,7 @@ class Loop:
         self._alive = alive
         self._may_spend = may_spend
         self._waits_s = waits_s
-        self._clock = clock
-        self._until = clock() + limits.wall_s
+        self._until = time.monotonic() + limits.wall_s
         self._reserved = 0
         self._refused_by = ""
         self._shortened = 0
@@ -181,10 +181,10 @@ class Loop:
         wait_s = self._waits_s[failures]
         if failed.retry_after_s is not None:
             wait_s = float(failed.retry_after_s)
-        if wait_s > min(WAIT_S_MAX, self._until - self._clock()):
+        if wait_s > min(WAIT_S_MAX, self._until - time.monotonic()):
             raise self._failed(failed)
-        until = self._clock() + wait_s
-        while (left := until - self._clock()) > 0:
+        until = time.monotonic() + wait_s
+        while (left := until - time.monotonic()) > 0:
             self._go_on_or_end()
             await asyncio.sleep(min(left, self._poll_s()))
 
@@ -204,11 +204,11 @@ class Loop:
     def _go_on_or_end(self) -> None:
         if not self._alive():
             raise self._ended("stopped")
-        if self._clock() >= self._until:
+        if time.monotonic() >= self._until:
             raise self._ended("time_limit")
 
     def _poll_s(self) -> float:
-        return max(min(POLL_S, self._until - self._clock()), 0.0)
+        return max(min(POLL_S, self._until - time.monotonic()), 0.0)
 
     def _failed(self, failed: AnswerFailed) -> ConsolidationFailed:
         code = failed.reason

@@ -10,7 +10,7 @@ from threadbook.adapters.staging.workplace import workplace
 from threadbook.application.ports import ConsolidationFailed, Task
 from threadbook.application.surroundings import Provider
 
-from tests.model_server import ModelServer
+from tests.model_server import ModelServer, case
 from tests.model_turns import Turns
 
 MODEL = "gpt-6.1-terra"
@@ -77,6 +77,10 @@ def left_in(home: Path) -> dict[str, bytes]:
         for path in sorted(home.rglob("*"))
         if not path.is_dir() and path.name != "servers.json"
     }
+
+
+def only_chat(turns):
+    return lambda asked: turns(asked) if asked.mode != "responses" else case("responses_api_404")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from threadbook.adapters.models.consolidator import EFFORT
 from threadbook.adapters.staging.box import TOOLS
 from threadbook.domain.events import Tokens
 
-from tests.adapters.models.consolidating import MODEL, STAGED, asking, task
+from tests.adapters.models.consolidating import MODEL, STAGED, asking, only_chat, task
 from tests.model_server import STYLES, Reply, call, case, response
 from tests.model_turns import FINISH, wrote
 
@@ -24,10 +24,6 @@ WORK = (
     FINISH,
 )
 REFUSED = ["goes up", "hidden", "no such tool", "arguments", "mode: Extra inputs"]
-
-
-def only_chat(turns):
-    return lambda asked: turns(asked) if asked.mode != "responses" else case("responses_api_404")
 
 
 SERVERS = {"responses": None, "chat": only_chat}

@@ -10,11 +10,14 @@ import time
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 from threadbook.adapters.models import loop
+from threadbook.adapters.models.consolidator import limits_for
 from threadbook.adapters.models.loop import LEFT_OUT, Limits
 from threadbook.application.ports import ConsolidationFailed
+from threadbook.application.surroundings import Provider
 
-from tests.adapters.models.consolidating import MODEL, STAGED, asking, task
+from tests.adapters.models.consolidating import MODEL, STAGED, asking, only_chat, task
 from tests.model_server import Reply, call, error, refusal, response
 from tests.model_turns import FINISH, NEVER, wrote
 
@@ -204,6 +207,15 @@ def test_a_server_that_fails_twice_is_asked_a_third_time(tmp_path, reply):
     assert proposal.tokens.calls == 5
 
 
+def test_words_that_break_off_are_no_answer(tmp_path):
+    script = ("Now I am going to wr", [wrote("MEMORY.md", "x")], FINISH)
+
+    with asking(tmp_path, *script, server=only_chat, style="no_completed") as (_, it):
+        proposal = it.propose()
+
+    assert proposal.files["MEMORY.md"] == "x"
+
+
 def test_a_server_that_goes_on_failing_ends_it_and_the_next_run_may_try(tmp_path):
     with asking(tmp_path, NEVER, BUSY, repeats=True) as (_, it):
         failed = it.fails()
@@ -332,7 +344,11 @@ def test_a_call_without_end_has_a_deadline_and_is_made_again(tmp_path):
 
 
 def test_the_limits_are_those_that_are_documented():
-    assert Limits() == (40, 120, 2_000_000, 1_800.0)
+    paid = Provider(base_url="", extract_model="a", consolidation_model="b")
+
+    assert Limits() == limits_for(paid) == (40, 120, 2_000_000, 1_800.0)
+    assert limits_for(replace(paid, max_tokens_per_run=0)).tokens == 2_000_000
+    assert limits_for(replace(paid, max_tokens_per_run=7_000_000)).tokens == 7_000_000
     assert (loop.SHORTENED_MAX, loop.POLL_S) == (2, 0.2)
 
 
