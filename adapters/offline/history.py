@@ -24,7 +24,7 @@ PASSED = "passed"
 CHANGED = "changed"
 ENDED = "final state"
 
-_FIELDS = ("project", "cwd", "branch", "day", "session", "search words")
+_FIELDS = ("project", "cwd", "branch", "day", "session", "keywords")
 _LABELLED = re.compile(rf"^- ({LASTING}|{ONCE}|{FAILED}): (.*)$")
 _TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
 _OUTCOME = re.compile(rf"^(.*): ({'|'.join(memory.OUTCOMES)})$")
@@ -100,7 +100,7 @@ def _written(f: Facts, told: Sequence[Line], gone: int) -> str:
         "branch": f.branch or "",
         "day": f.day,
         "session": session,
-        "search words": ", ".join(memory.keywords(f)),
+        "keywords": ", ".join(memory.keywords(f)),
     }
     blocks = [
         f"# {f.name}: {f.outcome}",
@@ -133,9 +133,7 @@ def parse(summary: str) -> Remembered:
         task_group=memory.statement(fields.get("project", "")) or None,
         outcome=ended[2] if ended else "uncertain",
         description=None,
-        keywords=tuple(
-            filter(None, map(memory.statement, fields.get("search words", "").split(",")))
-        ),
+        keywords=tuple(filter(None, map(memory.statement, fields.get("keywords", "").split(",")))),
         preferences=memory.statements([*found[LASTING], *found[ONCE]]),
         knowledge=(),
         failures=memory.statements(found[FAILED]),

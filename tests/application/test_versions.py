@@ -414,6 +414,20 @@ def test_what_a_person_did_to_the_summary_of_v2_stays_done(second):
     assert is_sound(second)
 
 
+def test_what_a_person_repeated_of_a_forgotten_session_goes_from_v2_with_it(second):
+    path = second.root() / "memory_summary.md"
+    sentence = f"- always run {PLANTED['preference']} before you commit"
+    path.write_text(f"{path.read_text()}{sentence}\n- call the garden gate blue\n")
+    second.later(HOUR_S).run()
+    assert sentence in summary(second)
+
+    certificate = second.memory.forget(LOST.id, prove=True)
+
+    assert (certificate.verdict, left_in(second.path)) == ("clean", [])
+    assert "- call the garden gate blue" in summary(second)
+    assert is_sound(second)
+
+
 def test_a_reset_of_one_version_leaves_the_other(both):
     kept = content(both.root(version="v1"))
 

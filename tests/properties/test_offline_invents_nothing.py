@@ -173,7 +173,7 @@ def quotes(text):
 
 
 def keywords(text):
-    listed = re.findall(r"^(?:keywords|search words): (.*)$|^### keywords\n- (.*)$", text, re.M)
+    listed = re.findall(r"^keywords: (.*)$|^### keywords\n- (.*)$", text, re.M)
     return [word for line in listed for word in (line[0] or line[1]).split(", ")]
 
 

@@ -71,7 +71,7 @@ cwd: /srv/ferns
 branch: main
 day: 2026-11-20
 session: 3 messages from the user, 5 commands (2 failed), 1 file changed
-search words: uploader, tests/test_upload.py, uv pip install, pytest, externally-managed-environment
+keywords: uploader, tests/test_upload.py, uv pip install, pytest, externally-managed-environment
 
 ## Task 1: add a retry test for the uploader
 
