@@ -13,7 +13,7 @@ so that no secret is lost at a border.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -123,14 +123,16 @@ def found(
 ) -> Iterator[tuple[int, int]]:
     """Every secret that begins in the stretches, rule by rule; spans may overlap."""
     past = [0] * len(rules)
+    anchored = BY_ANCHOR if rules is RULES else by_anchor(rules)
     for start, end in stretches:
         for left in range(start, end, window):
             width = min(window, end - left)
             # One letter grows when it is lowered, and places must stay what they are.
             low = view[left : left + width + LONGEST_ANCHOR - 1].replace("\u0130", "i").lower()
-            standing: dict[str, list[int]] = {}
-            for number, rule in enumerate(rules):
-                for anchor in anchors(rule, low, width, standing):
+            standing = placed(anchored, low, width)
+            for number in sorted({number for each in standing for number in anchored[each]}):
+                rule = rules[number]
+                for anchor in anchors(rule, standing):
                     if past[number] <= left + anchor:
                         for begin, finish, goes in tried(rule, view, left + anchor):
                             past[number] = max(past[number], finish)
@@ -138,14 +140,27 @@ def found(
                                 yield begin, finish
 
 
-def anchors(rule: Rule, low: str, window: int, standing: dict[str, list[int]]) -> list[int]:
-    """Where a rule is tried. `standing` keeps where each fixed string of this window stands: a
-    thousand anchors are some 240 strings, and looking for them is what redaction costs."""
-    places: list[int] = []
-    for anchor in rule.anchors:
-        if (there := standing.get(anchor)) is None:
-            there = standing[anchor] = all_places(anchor, low, window)
-        places += there
+def by_anchor(rules: tuple[Rule, ...]) -> dict[str, list[int]]:
+    """Each fixed string and the numbers of the rules that begin with it: some 300 strings. To look
+    whether they are there is what redaction costs, so that it is done once for all rules."""
+    found: dict[str, list[int]] = {}
+    for number, rule in enumerate(rules):
+        for anchor in rule.anchors:
+            found.setdefault(anchor, []).append(number)
+    return found
+
+
+BY_ANCHOR = by_anchor(RULES)
+
+
+def placed(anchored: Iterable[str], low: str, window: int) -> dict[str, list[int]]:
+    """Where those of the fixed strings stand that a window holds."""
+    return {each: all_places(each, low, window) for each in anchored if each in low}
+
+
+def anchors(rule: Rule, standing: Mapping[str, list[int]]) -> list[int]:
+    """Where a rule is tried, of where each fixed string of this window stands."""
+    places = [place for each in rule.anchors for place in standing.get(each, ())]
     return sorted(places) if len(rule.anchors) > 1 else places
 
 
