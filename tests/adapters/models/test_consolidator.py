@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 from threadbook.adapters.models.consolidator import EFFORT
@@ -220,6 +221,20 @@ def test_a_file_that_could_not_be_staged_does_not_look_deleted(tmp_path):
         proposal = it.propose(task(staged=STAGED | strange))
 
     assert proposal.files == STAGED | strange
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_no_file_and_no_connection_stays_open(tmp_path):
+    with asking(tmp_path, FINISH, repeats=True) as (turns, it):
+        it.propose()
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(3):
+            turns.said.clear()
+            it.propose()
+        after = len(os.listdir("/proc/self/fd"))
+
+    # The server's end of a connection may go a moment later.
+    assert after <= before + 1
 
 
 def test_it_may_be_asked_from_within_an_event_loop(tmp_path):
