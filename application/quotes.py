@@ -32,7 +32,7 @@ NEAR = "[near quote]"
 NOT_FOUND = "[quote not found]"
 PENDING_MAX = 1_000
 
-_MARKED = re.compile(r"(?:\s*\[(?:near quote|quote not found)\])+(?=\s*$)")
+_MARKED = re.compile(r"(?:[ \t]*\[(?:near quote|quote not found)\])+[ \t]*(?=\r?$)")
 _BULLET = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)]|\[\d{1,3}\])\s+")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _TASK = re.compile(r"^#{2,3} Task \d{1,4}\b")
@@ -72,7 +72,11 @@ class Statement(Struct, kw_only=True):
 
 def checked(found: Extracted, items: Iterator[AnyItem]) -> Extracted:
     """What a model found, with its quotes looked up and without what nobody there said."""
-    texts = {"raw": found.raw_memory.split("\n"), "summary": found.rollout_summary.split("\n")}
+    # A mark is ours to give; one that the model wrote, or an earlier look, says nothing.
+    texts = {
+        name: [_MARKED.sub("", line) for line in text.split("\n")]
+        for name, text in (("raw", found.raw_memory), ("summary", found.rollout_summary))
+    }
     statements = {name: list(statements_of(lines)) for name, lines in texts.items()}
     judged = [each for name in texts for each in statements[name] if each.kind is not None]
     slug = (found.rollout_slug or "").replace("_", " ")
@@ -207,8 +211,8 @@ def one(at: int, line: str, kind: Kind) -> Iterator[Statement]:
 
 
 def finished(statement: Statement) -> Statement:
-    """The statement without its bullet and marks, and the quotes that it gives as a person's."""
-    text = _MARKED.sub("", _BULLET.sub("", statement.text))
+    """The statement without its bullet, and the quotes that it gives as a person's."""
+    text = _BULLET.sub("", statement.text)
     quotes = [
         (found.start(), next(filter(None, found.groups()))) for found in _QUOTE.finditer(text)
     ]
@@ -237,9 +241,10 @@ def rendered(
         elif each.kind is not None:
             last = each.end - 1
             mark = mark_of({verdicts[quote].found for quote in each.quotes})
-            line = _MARKED.sub("", lines[last])
-            end = "\r" if line.endswith("\r") else ""
-            lines[last] = f"{line.removesuffix(end)} {mark}{end}" if mark else line
+            end = "\r" if lines[last].endswith("\r") else ""
+            if mark:
+                line = lines[last].removesuffix(end).rstrip(" \t")
+                lines[last] = f"{line} {mark}{end}"
     told = [each for each in statements if each.kind in ("preference", "fact")]
     if told and all(id(each) in gone for each in told):
         return ""

@@ -12,8 +12,7 @@ The index grows with what was typed, and a quote costs a few searches in it.
 
 import re
 import unicodedata
-from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -109,14 +108,15 @@ class Spoken:
         self._plain = [plain(each.text) for each in self._typed]
         self._whole, self._starts = _joined(self._plain)
         letters: list[str] = []
-        # Where each word begins among the letters, so that half a word is told from a word.
-        self._borders = array("L")
-        at = 0
+        # Where a word begins or ends among the letters, so that half a word is told from a word.
+        self._borders = bytearray()
         for text in self._plain:
             words = _WORD.findall(text)
-            self._borders.extend(accumulate(map(len, words), initial=at))
             letters.append("".join(words))
-            at += len(letters[-1]) + 1
+            borders = bytearray(len(letters[-1]) + 1)
+            for at in accumulate(map(len, words), initial=0):
+                borders[at] = 1
+            self._borders += borders
         self._tight, self._tight_starts = _joined(letters)
         self._near: _Near | None = None
 
@@ -176,8 +176,7 @@ class Spoken:
                 yield at
 
     def _is_border(self, at: int) -> bool:
-        found = bisect_left(self._borders, at)
-        return found < len(self._borders) and self._borders[found] == at
+        return bool(self._borders[at])
 
 
 class _Near:

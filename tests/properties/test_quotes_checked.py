@@ -54,7 +54,7 @@ def session(typed, taken_back):
 
 
 def bare(text):
-    return [line.rstrip(" \t") for line in MARK.sub("", text).split("\n")]
+    return [re.sub(r"[ \t]+(?=\r?$)", "", line) for line in MARK.sub("", text).split("\n")]
 
 
 @given(texts, texts, st.lists(st.sampled_from(TYPED), max_size=4), st.integers(0, 2))
