@@ -189,7 +189,7 @@ class Workspace:
         *parents, name = checked(path)
         with advised(self.path / path):
             try:
-                with self._folder(parents) as folder, open(opened(name, folder), "rb") as file:
+                with self._folder(parents) as folder, opened(name, folder) as file:
                     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                         return file.read()
                     return None
@@ -498,7 +498,7 @@ def _text(name: str, folder: int) -> tuple[bytes, str]:
     seen = os.stat(name, dir_fd=folder, follow_symlinks=False)
     if not stat.S_ISREG(seen.st_mode):
         return b"", "it is no regular file"
-    with open(opened(name, folder), "rb") as file:
+    with opened(name, folder) as file:
         content = file.read(TEXT_BYTES_MAX + 1)
     if len(content) > TEXT_BYTES_MAX:
         return b"", "it is larger than 1 MiB"
@@ -513,7 +513,7 @@ def _kept(folder: int, name: str, content: bytes) -> str:
     there = [each for each, seen in listed(folder) if stat.S_ISREG(seen.st_mode)]
     for each in there:
         if each.partition("-")[2] == name:
-            with open(opened(each, folder), "rb") as file:
+            with opened(each, folder) as file:
                 if file.read() == content:
                     return each
     number = len(there)

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from ...application.reading import InvalidPath, NotFile, NotFound, NotText, TooBig, Unreadable
 from ...application.surroundings import FolderUnusable, Kind
@@ -160,7 +161,7 @@ class Tree:
 def regular(path: str, name: str, folder: int) -> bytes:
     """A file's bytes, up to one more than may be read."""
     try:
-        with open(opened(name, folder), "rb") as file:
+        with opened(name, folder) as file:
             if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return file.read(TEXT_BYTES_MAX + 1)
     except FileNotFoundError:
@@ -234,8 +235,14 @@ def step(folder: int, name: str, *, made: bool) -> int:
     return os.open(name, FOLDER, dir_fd=folder)
 
 
-def opened(name: str, folder: int) -> int:
-    return os.open(name, READ, dir_fd=folder)
+def opened(name: str, folder: int) -> BinaryIO:
+    """To read from. A folder is refused without a descriptor of it being left open."""
+    descriptor = os.open(name, READ, dir_fd=folder)
+    try:
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
 
 
 def listed(folder: int) -> list[tuple[str, os.stat_result]]:
