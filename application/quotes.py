@@ -177,13 +177,14 @@ def statements_of(lines: list[str]) -> Iterator[Statement]:
             continue
         if front and at and bare == "---":
             front = False
-        if open_ is not None and bare and not starts(line):
+        says_nothing = not bare.strip("-*_")
+        if open_ is not None and not says_nothing and not starts(line):
             open_.end, open_.text = at + 1, f"{open_.text} {bare}"
             continue
         if open_ is not None:
             yield finished(open_)
             open_ = None
-        if not bare or bare.strip("-*_") == "":
+        if says_nothing:
             continue
         if _HEADING.match(line):
             preferences = bool(_PREFERENCES.search(line))

@@ -1,5 +1,5 @@
 """What checking a model's reading promises of any reading: no line is added or changed but for its
-mark, a second look changes nothing, and an exact quote has its letters in what a person typed.
+mark, a second look at what lost no line changes nothing, and an exact quote has its letters in what a person typed.
 
 Readings are drawn from the pieces of memories: labels, bullets, titles, quotes true and false,
 orders that a page gave, fences, blank lines, and both line ends.
@@ -72,7 +72,7 @@ def test_lines_are_only_marked_or_dropped_and_a_second_look_changes_nothing(
         for line in bare(after) if after else ():
             assert any(line == each or each.startswith(f"{line}:") for each in lines)
         assert "drop.example.test" not in after
-    if again.suppressed == found.suppressed:
+    if not found.suppressed:  # Where a line fell, its neighbours may read as one.
         assert (again.raw_memory, again.rollout_summary) == (
             found.raw_memory,
             found.rollout_summary,
