@@ -72,11 +72,13 @@ _SIGNS = str.maketrans(dict.fromkeys(set(string.punctuation) - {"'"}, " "))
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af]")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"'\u201d)]?\s+|(?<=[\u3002\uff01\uff1f])|\n+|<!--|-->|;\s")
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)[^\s<>\"'`)\]]{1,500}|(?<![\w.-])[\w-]{1,60}(?:\.[\w-]{1,60}){1,8}(?![\w-])"
+    r"(?:https?://|www\.)[^\s<>\"'`)\]]{1,500}|(?<![\w.-])[\w-]{1,60}(?:\.[\w-]{1,60}){1,8}(?![\w-])",
+    re.ASCII,  # Other scripts write on without a space.
 )
 _NAME = re.compile(
     r"(?<![\w-])(?:(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[^\W\d_])\w{1,60}(?:-\w{1,60}){0,6}"
-    r"|[A-Z]{2,30}(?:-[A-Z0-9]{1,30}){1,6})(?![\w-])"
+    r"|[A-Z]{2,30}(?:-[A-Z0-9]{1,30}){1,6})(?![\w-])",
+    re.ASCII,
 )
 _QUESTION = re.compile(
     r"[?\uff1f]\s*[\"'\u201d)]?\s*$"
@@ -420,7 +422,8 @@ def stands_in(name: str, text: str) -> bool:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+        round_it = text[at - 1 : at] + text[end : end + 1] if at else text[end : end + 1]
+        if not any(c.isascii() and c.isalnum() for c in round_it):
             return True
         at = text.find(name, at + 1)
     return False

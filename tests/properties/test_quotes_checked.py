@@ -1,5 +1,6 @@
 """What checking a model's reading promises of any reading: no line is added or changed but for its
-mark, a second look at what lost no line changes nothing, and an exact quote has its letters in what a person typed.
+mark, a second look at what lost no line changes nothing, and an exact quote has its letters in what
+a person typed.
 
 Readings are drawn from the pieces of memories: labels, bullets, titles, quotes true and false,
 orders that a page gave, fences, blank lines, and both line ends.
