@@ -365,6 +365,7 @@ def test_v2_keeps_no_raw_memory_and_needs_a_summary_alone():
 
     assert (found[0].raw_memory, found[0].rollout_summary, found[0].rollout_slug) == ("", "s", "t")
     assert [verdict(each) for each in found] == ["store", "no_output", *["fail_retry"] * 3]
+    assert (found[1].rollout_summary, found[1].rollout_slug) == ("", None)
 
 
 def test_v1_takes_a_missing_or_a_blank_slug_for_none():

@@ -92,6 +92,7 @@ def test_chat_completions_end_alike(case, style):
         (said(rollout_slug=5), "bad_reply", "reply_schema:rollout_slug:string_type", False),
         (said(password="hunter2hunter2"), "bad_reply", "reply_schema:extra_forbidden", False),
         (Reply(response("[1]")), "bad_reply", "reply_not_an_object", False),
+        (Reply(response('{"whole": ' + json.dumps(GOOD))), "bad_reply", "reply_not_json", False),
         (Reply(response("{}{}")), "bad_reply", "reply_has_several_objects", False),
         (Reply(response('{"a": NaN}')), "bad_reply", "reply_not_json", False),
         (Reply(response('{"a": 1, "a": 2}')), "bad_reply", "reply_names_a_field_twice", False),
@@ -178,7 +179,7 @@ def test_an_address_that_is_none_ends_in_words(base_url):
 def test_only_the_final_message_is_the_answer_wherever_it_stands():
     last = message("I am done.", phase="commentary")
     final = message(json.dumps(GOOD), phase="final_answer")
-    with ModelServer(Reply(response(final, last))) as server:
+    with ModelServer(Reply(response(final, last, "And so on."))) as server:
         found = read(server)
 
     assert found.rollout_summary == "b"
