@@ -123,9 +123,9 @@ class Asking:
                 asked.set_exception(error)  # Raised where the answer is waited for.
 
         worker = Thread(target=work, name=f"consolidate {self.root.scope}", daemon=True)
-        worker.start()
         beat_at = self.around.clock() + HEARTBEAT_S
         try:
+            worker.start()
             while not wait([asked], timeout=LOOK_S).done:
                 beat_at = self.looked(beat_at)
         except BaseException:

@@ -83,8 +83,12 @@ def run(
     reports: list[RootReport] = []
     consolidated = 0
     for root in in_turn(around, found, unusable=unusable):
-        if consolidated >= most_roots(around) and has_work(around, root):
-            waiting[ROOTS_PER_RUN] = waiting.get(ROOTS_PER_RUN, 0) + 1
+        why = ROOTS_PER_RUN if consolidated >= most_roots(around) else None
+        if budget is not None and budget.is_empty and around.consolidator.kind != "offline":
+            why = "budget"
+        if why is not None:
+            if has_work(around, root):
+                waiting[why] = waiting.get(why, 0) + 1
             continue
         try:
             with around.watch("consolidate", root) as tell:

@@ -141,6 +141,8 @@ def work(
             run_id=report.run_id,
             waiting=report.waiting,
             unusable=unusable,
+            budget=budget,
+            asked_for=consolidate,
         )
         give_back_for_the_gone(one, run_id=report.run_id)
     with around.store.reading() as view:

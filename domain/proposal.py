@@ -8,6 +8,7 @@ and line, for the agent to mend, in words that quote no memory.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from .artifact import (
@@ -27,7 +28,7 @@ SKILL_LINES_MAX = 500
 SKILL_FILES_MAX = 64
 # So few statements may all go at once: a small memory changes as a whole.
 REMOVED_ALWAYS = 2
-# Of a statement's words, how many one of the new ones must have to say it still.
+# Of a statement's words, by how rare they are, what one of the new ones must have to say it still.
 STILL_SAID_MIN = 0.5
 TOLD_MAX = 40  # Of one kind of thing that is wrong.
 
@@ -93,7 +94,8 @@ def refusals(
         *skills(proposed),
         *undone(proposed, carried),
     ]
-    return found or list(removed(proposed, published, staged=staged, threads=threads))
+    found = found or list(removed(proposed, published, staged=staged, threads=threads))
+    return [redact(each) for each in found]
 
 
 def strangers(
@@ -218,25 +220,32 @@ def removed(
     """Statements that are no longer said though their sources are still to be read, where these
     are more than half of all."""
     said = [words(line) for text in proposed.values() for line in statements(text)]
-    count, gone = 0, []
+    before = []
     for path, text in published.items():
         # What a person has taken out is not the agent's to keep.
         here = {unmarked(line) for line in staged.get(path, "").split("\n")}
-        for line in sourced(path, text, threads):
-            if unmarked(line) in here:
-                count += 1
-                if not is_said(words(unmarked(line)), said):
-                    gone.append(f"{path}: {line}")
-    if len(gone) > REMOVED_ALWAYS and len(gone) * 2 > count:
+        before += [
+            (f"{path}: {line}", words(unmarked(line)))
+            for line in sourced(path, text, threads)
+            if unmarked(line) in here
+        ]
+    # What stands in every statement, as "the user wrote", says little about any.
+    spread = Counter(word for each in [*said, *(mine for _, mine in before)] for word in each)
+    gone = [line for line, mine in before if not is_said(mine, said, spread=spread)]
+    if len(gone) > REMOVED_ALWAYS and len(gone) * 2 > len(before):
         yield (
-            f"{len(gone)} of {count} statements are gone although their sources are still here;"
-            " a consolidation may remove no more than half of them. Put back what still holds:"
+            f"{len(gone)} of {len(before)} statements are gone although their sources are still"
+            " here; a consolidation may remove no more than half of them. Put back what still"
+            " holds:"
         )
         yield from gone[:TOLD_MAX]
 
 
-def is_said(mine: set[str], said: Collection[set[str]]) -> bool:
-    return not mine or any(len(mine & each) >= STILL_SAID_MIN * len(mine) for each in said)
+def is_said(mine: set[str], said: Collection[set[str]], *, spread: Mapping[str, int]) -> bool:
+    whole = sum(1 / spread[word] for word in mine)
+    return any(
+        sum(1 / spread[word] for word in mine & each) >= STILL_SAID_MIN * whole for each in said
+    )
 
 
 def statements(text: str) -> list[str]:

@@ -42,6 +42,8 @@ WAITING = {
     "cooldown": "a folder rests after its last consolidation",
     "inputs_changed": "a folder's sessions kept changing; the next run writes it",
     "lease_lost": "a folder was taken over by another run, which writes it",
+    "folder_edited": "a folder was edited again and again; the next run writes it",
+    "max_roots_per_run": "a run consolidates no more folders (`max_roots_per_run`); run it again",
 }
 # Why a reading came to nothing; other reasons are codes that say enough.
 FAILED = {
@@ -68,7 +70,15 @@ LEFT_OUT = {
     "archived": "archived",
 }
 # What keeps a folder back, so that it is not up to date.
-FOLDERS_WAIT = {"phase1_running", "cooldown", "inputs_changed", "lease_lost", "backoff"}
+FOLDERS_WAIT = {
+    "phase1_running",
+    "cooldown",
+    "inputs_changed",
+    "lease_lost",
+    "folder_edited",
+    "max_roots_per_run",
+    "backoff",
+}
 
 
 class HowMany(click.ParamType[int]):

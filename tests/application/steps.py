@@ -15,6 +15,7 @@ from threadbook.application.ports import ConsolidationFailed, Extracted, Extract
 from threadbook.application.purse import Purse
 from threadbook.application.roots import Root
 from threadbook.domain import consolidation
+from threadbook.domain.carried import Carried
 from threadbook.domain.eligibility import Limits
 from threadbook.domain.events import (
     STORE_STREAM,
@@ -41,6 +42,7 @@ class Luna(AtOnce):
 
 class Terra(OfflineConsolidator):
     name = "gpt-6.1-terra"
+    kind = "agent"
 
 
 def taught(text):
@@ -171,9 +173,9 @@ class Steps:
 
     def publish(self, claimed, root: Root | None = None) -> str:
         root = root or self.root
-        files = phase2.proposed(self.around, root, claimed)
+        made = phase2.proposed(self.around, root, claimed, Carried(salt="s"))
         with self.store.writing(actor="pipeline") as tx:
-            return phase2.publish(self.around, tx, root, claimed, files, run_id="r")
+            return phase2.publish(self.around, tx, root, claimed, made, run_id="r")
 
     def consolidates(self, root: Root | None = None) -> str:
         return self.publish(self.claim_root(root), root)
