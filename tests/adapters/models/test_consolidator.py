@@ -7,6 +7,7 @@ import os
 import pytest
 from threadbook.adapters.models.consolidator import EFFORT
 from threadbook.adapters.staging.box import TOOLS
+from threadbook.adapters.staging.brief import digest
 from threadbook.domain.events import Tokens
 
 from tests.adapters.models.consolidating import MODEL, STAGED, asking, only_chat, task
@@ -120,6 +121,7 @@ def test_the_digest_is_of_the_prompts_and_the_tools_and_not_of_the_task(tmp_path
             digests.append(it.propose(each).prompt_digest)
 
     assert digests[0] == digests[1] != digests[2]
+    assert digests[0] != digest("v1")  # Of the prompts alone, as a command is asked.
     assert all(len(each) == 64 for each in digests)
 
 
