@@ -364,6 +364,7 @@ def consolidate(
     except ConsolidationFailed as error:
         report.status = "failed"
         report.reason = error.reason
+        report.advice = str(error.__cause__) if isinstance(error.__cause__, Failure) else None
         fail(around, root, claimed, error, run_id=run_id)
         if error.stops:
             raise NoMoreCalls(report) from error

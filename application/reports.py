@@ -38,6 +38,7 @@ class RootReport(Struct, kw_only=True):
     deleted: list[str] = field(default_factory=list)
     edits: list[str] = field(default_factory=list)
     reason: str | None = None
+    advice: str | None = None  # For whoever runs it: what a command said last. Recorded nowhere.
 
 
 class IngestReport(Struct, kw_only=True):

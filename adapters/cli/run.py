@@ -14,6 +14,7 @@ import click
 import msgspec
 
 from ..actor import inside_a_run
+from . import folder_failed
 from .common import Context, options, say
 
 if TYPE_CHECKING:
@@ -281,8 +282,12 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             say(f"{root.scope}: looked through, no file has changed")
         else:
             say(f"{root.scope}: {root.status} ({changes})")
-        if root.reason:
+        if root.status == "failed" and root.reason:
+            say(f"  {folder_failed.told(root.reason)}")
+        elif root.reason:
             say(f"  {root.reason}")
+        for line in (root.advice or "").splitlines():
+            say(f"  {line}")
         for edit in root.edits:
             say(f"  your edit was kept: {edit}")
         say(f"  {root.path}")
