@@ -31,7 +31,7 @@ from ..domain.events import (
 from ..domain.evidence import Evidence, render
 from ..domain.redaction import redact, redact_header, redact_item
 from ..domain.refusals import LeaseLost, Refused
-from ..domain.session import AnyItem, Header
+from ..domain.session import AnyItem, Header, Human
 from ..projections import jobs, threads
 from . import state
 from .ingest import Sighting
@@ -211,8 +211,11 @@ def material(around: Surroundings, claimed: Claimed, *, budget: Purse) -> Materi
     )
 
 
-def cleared(found: Extracted, given: Material) -> Extracted:
-    """What an extractor said without the secrets in it; a model's quotes are looked up first."""
+def cleared(around: Surroundings, found: Extracted, source: Path) -> Extracted:
+    """What an extractor said without the secrets in it; a model's quotes are looked up first.
+
+    Of what the session says only a person's words are kept, so that only those are redacted.
+    """
     found = msgspec.structs.replace(
         found,
         raw_memory=redact(found.raw_memory),
@@ -220,7 +223,10 @@ def cleared(found: Extracted, given: Material) -> Extracted:
         rollout_slug=redact(found.rollout_slug) if found.rollout_slug else None,
     )
     if found.prompt_digest is not None:
-        found = checked(found, given.items())
+        items = around.rollouts.items(source, now_ms=int(around.clock() * 1000))
+        found = checked(
+            found, (redact_item(item) if isinstance(item, Human) else item for item in items)
+        )
     return msgspec.structs.replace(
         found, evidence=redact_evidence(found.evidence) if found.evidence else None
     )
@@ -418,9 +424,8 @@ class Reading:
         around, lease = self.around, claimed.lease
         if isinstance(answer, Extracted):
             self.budget.settle(lease.thread_id, answer.tokens)
-            given = material(around, claimed, budget=self.budget)
             try:
-                answer = cleared(answer, given)
+                answer = cleared(around, answer, claimed.source)
             except Failure as error:  # The file went between the reading and the quotes.
                 answer = as_failed(error, answer.tokens)
         elif answer is not None:

@@ -3,7 +3,7 @@
 Every quote that a line gives as a person's words is looked up in what was typed, and kept as
 evidence with its place. A line whose quote is only near, or not there, says so at its end. A line
 that only a page, a tool or the agent supports, where a person's word is needed, is dropped and
-counted (`domain/support.py`). Both texts and the items are redacted before they get here.
+counted (`domain/support.py`). Both texts, and what a person typed, are redacted already.
 """
 
 import re
