@@ -2,15 +2,16 @@
 
 The commit is the tree as it was last published; what differs from it is what phase 2 has to look
 at. There is no history, so text that was deleted is in no object. The baseline is derived: one that
-is missing, broken or no repository of its own makes every file an addition, and never passes for
-content that has been seen.
+is missing, broken, somebody else's commit or not all in this place makes every file an addition,
+and never passes for content that has been seen.
 
 It is built beside the old one and put in its place by two renames (`.git` to `.git.old`, `.git.new`
 to `.git`). Whoever dies in between leaves a lone `.git.old`, which `heal` puts back.
 
-Git itself is not needed. Where it is used on the folder, plain `git status` is clean whatever the
-person has configured: the repository's own settings and attributes are stronger than theirs. Paths
-are as `os.fsdecode` gives them.
+Git itself is not needed, and no setting of it is read: not the person's, not the environment's, not
+the repository's. Where git is used on the folder, plain `git status` is clean whatever the person
+has configured: the repository's own settings and attributes are stronger than theirs. Paths are as
+`os.fsdecode` gives them.
 """
 
 import hashlib
@@ -25,7 +26,7 @@ from ..projections.folder import is_content
 from ..projections.workspace_diff import Change
 
 if TYPE_CHECKING:
-    from dulwich.objects import ShaFile
+    from dulwich.objects import Commit, ShaFile
 
 _AUTHOR = b"Threadbook <threadbook@localhost>"
 _MESSAGE = b"Memory as it was last published\n"
@@ -47,6 +48,7 @@ _CONFIG = """\
 """
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding\n"
 _EXCLUDE = ".git*\n.DS_Store\n._*\n"
+_ELSEWHERE = ("commondir", "objects/info/alternates", "objects/info/http-alternates")
 
 
 class _Entry(NamedTuple):
@@ -129,35 +131,59 @@ class _Published(NamedTuple):
 def _published(root: Path, found: dict[bytes, _Entry]) -> dict[bytes, _Published] | None:
     """The baseline's files, or None where there is none that can be read to its end."""
     control = root / ".git"
-    # A file or link points to a repository elsewhere, which is not ours to trust.
-    if not control.is_dir() or control.is_symlink():
+    if not _is_self_contained(control):
         return None
+    from dulwich.object_store import DiskObjectStore
     from dulwich.objects import Blob, Commit
-    from dulwich.repo import Repo
+    from dulwich.refs import HEADREF, DiskRefsContainer
 
+    store = DiskObjectStore(str(control / "objects"))
     try:
-        with Repo(str(root)) as repository:
-            commit = repository[repository.head()]
-            if not isinstance(commit, Commit):
+        commit = store[DiskRefsContainer(str(control))[HEADREF]]
+        if not isinstance(commit, Commit) or not _is_publication(commit):
+            return None
+        published = {}
+        for path, mode, blob_id in store.iter_tree_contents(commit.tree):
+            if path is None or mode is None or blob_id is None:
                 return None
-            published = {}
-            for path, mode, blob_id in repository.object_store.iter_tree_contents(commit.tree):
-                if path is None or mode is None or blob_id is None:
-                    return None
-                now = found.get(path)
-                if now and now.mode == mode and _blob_id(now.content) == blob_id:
-                    published[path] = _Published(mode, None)
-                    continue
-                blob = repository[blob_id]
-                if not isinstance(blob, Blob):
-                    return None
-                # Reading an object checks it against its id.
-                published[path] = _Published(mode, blob.as_raw_string())
-            return published
+            now = found.get(path)
+            if now and now.mode == mode and _blob_id(now.content) == blob_id:
+                published[path] = _Published(mode, None)
+                continue
+            blob = store[blob_id]
+            if not isinstance(blob, Blob):
+                return None
+            # Reading an object checks it against its id.
+            published[path] = _Published(mode, blob.as_raw_string())
+        return published
     except Exception:
         # A broken repository fails in any way that a parser can. None of them is worth telling
         # apart: whatever stands there, nothing of the folder counts as published.
         return None
+    finally:
+        store.close()
+
+
+def _is_self_contained(control: Path) -> bool:
+    """Whether all of it lies below it. A file or a link points elsewhere, and so do the notes of a
+    linked worktree and of borrowed objects; whoever opens a pipe waits for ever."""
+    if control.is_symlink() or not control.is_dir():
+        return False
+    for folder, below, files in os.walk(control):
+        for name in (*below, *files):
+            mode = os.lstat(os.path.join(folder, name)).st_mode
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                return False
+    return not any(os.path.lexists(control / note) for note in _ELSEWHERE)
+
+
+def _is_publication(commit: "Commit") -> bool:
+    """Whether we made it. What a person has committed is not thereby what was published."""
+    return (
+        not commit.parents
+        and commit.author == commit.committer == _AUTHOR
+        and commit.message == _MESSAGE
+    )
 
 
 def _blob_id(content: bytes) -> bytes:

@@ -82,6 +82,14 @@ def objects(root: Path) -> bytes:
     return b"\n".join(found)
 
 
+def bytes_below(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def times_below(folder: Path) -> dict[str, int]:
+    return {str(path): path.lstat().st_mtime_ns for path in (folder, *folder.rglob("*"))}
+
+
 def test_git_finds_one_clean_sound_commit_whatever_the_person_configured(
     root: Path, hostile: dict[str, str]
 ) -> None:
@@ -136,6 +144,7 @@ def test_text_that_was_deleted_is_in_no_object(root: Path) -> None:
     assert b"the phrase only this thread had" in objects(root)
 
     (root / "secret.md").unlink()
+    git.changes(root)
     git.reset(root, at=AT + 1)
 
     assert b"the phrase only this thread had" not in objects(root)
@@ -169,13 +178,16 @@ def test_a_change_says_both_contents_and_both_modes(root: Path) -> None:
 
 
 def test_looking_for_changes_writes_nothing(root: Path) -> None:
+    (root / "run").write_text("x")
     git.reset(root, at=AT)
     (root / "new.md").write_text("new")
-    before = {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*")}
+    (root / "run").chmod(0o755)
+    (root / "rollout_summaries" / "one.md").unlink()
+    before = times_below(root), bytes_below(root)
 
     git.changes(root)
 
-    assert {path: path.stat().st_mtime_ns for path in (root / ".git").rglob("*")} == before
+    assert (times_below(root), bytes_below(root)) == before
 
 
 def test_pipes_and_git_folders_below_are_nobodys_content(root: Path) -> None:
@@ -228,18 +240,40 @@ def pack_of_noise(root: Path) -> None:
     pack.write_bytes(pack.read_bytes()[:12] + b"\xa5" * (pack.stat().st_size - 12))
 
 
+def elsewhere(root: Path) -> Path:
+    return root.parent / "elsewhere"
+
+
 def git_is_a_file(root: Path) -> None:
-    (root / ".git").rename(root.parent / "elsewhere")
-    (root / ".git").write_text(f"gitdir: {root.parent}/elsewhere\n")
+    (root / ".git").rename(elsewhere(root))
+    (root / ".git").write_text(f"gitdir: {elsewhere(root)}\n")
 
 
 def git_is_a_link(root: Path) -> None:
-    (root / ".git").rename(root.parent / "elsewhere")
-    (root / ".git").symlink_to(root.parent / "elsewhere")
+    (root / ".git").rename(elsewhere(root))
+    (root / ".git").symlink_to(elsewhere(root))
 
 
-def config_of_noise(root: Path) -> None:
-    (root / ".git" / "config").write_bytes(b"[core\n\xff")
+def head_is_a_pipe(root: Path) -> None:
+    (root / ".git" / "HEAD").unlink()
+    os.mkfifo(root / ".git" / "HEAD")
+
+
+def objects_are_a_link(root: Path) -> None:
+    elsewhere(root).mkdir()
+    (root / ".git" / "objects").rename(elsewhere(root) / "objects")
+    (root / ".git" / "objects").symlink_to(elsewhere(root) / "objects")
+
+
+def objects_are_borrowed(root: Path) -> None:
+    (root / ".git" / "objects").rename(elsewhere(root))
+    (root / ".git" / "objects" / "info").mkdir(parents=True)
+    (root / ".git" / "objects" / "info" / "alternates").write_text(f"{elsewhere(root)}\n")
+
+
+def worktree_of_another(root: Path) -> None:
+    shutil.copytree(root / ".git", elsewhere(root))
+    (root / ".git" / "commondir").write_text(f"{elsewhere(root)}\n")
 
 
 @pytest.mark.parametrize(
@@ -255,7 +289,10 @@ def config_of_noise(root: Path) -> None:
         pack_of_noise,
         git_is_a_file,
         git_is_a_link,
-        config_of_noise,
+        head_is_a_pipe,
+        objects_are_a_link,
+        objects_are_borrowed,
+        worktree_of_another,
     ],
 )
 def test_without_a_sound_baseline_everything_is_an_addition_until_the_next(
@@ -265,6 +302,7 @@ def test_without_a_sound_baseline_everything_is_an_addition_until_the_next(
     (root / "MEMORY.md").write_text("changed\n")
     assert callable(breaking)
     breaking(root)
+    there = bytes_below(elsewhere(root))
 
     before = told(git.changes(root))
     git.reset(root, at=AT)
@@ -273,8 +311,80 @@ def test_without_a_sound_baseline_everything_is_an_addition_until_the_next(
     assert git.changes(root) == []
     assert asked(root, hostile, "status", "--porcelain") == ""
     assert not (root / ".git").is_symlink()
-    elsewhere = root.parent / "elsewhere"
-    assert not elsewhere.exists() or (elsewhere / "HEAD").exists()
+    assert bytes_below(elsewhere(root)) == there
+
+
+PERSON = ("-c", "user.name=Ann", "-c", "user.email=ann@localhost", "-c", "commit.gpgSign=false")
+
+
+@pytest.mark.parametrize("amend", [(), ("--amend",)])
+def test_what_a_person_commits_is_not_thereby_published(
+    root: Path, hostile: dict[str, str], amend: tuple[str, ...]
+) -> None:
+    git.reset(root, at=AT)
+    (root / "MEMORY.md").write_text("what Ann wrote and committed\n")
+    asked(root, hostile, *PERSON, "commit", "--all", "--message", "mine", *amend)
+
+    changes = told(git.changes(root))
+    git.reset(root, at=AT + 1)
+
+    assert changes == [("A", "MEMORY.md"), ("A", "rollout_summaries/one.md")]
+    assert asked(root, hostile, "log", "--format=%an %P", "--all") == "Threadbook \n"
+    assert not (root / ".git" / "logs").exists()
+    assert git.changes(root) == []
+
+
+def test_a_config_of_noise_leads_nowhere_and_goes_with_the_next_baseline(
+    root: Path, hostile: dict[str, str]
+) -> None:
+    git.reset(root, at=AT)
+    (root / "MEMORY.md").write_text("changed\n")
+    pipe = root.parent / "pipe"
+    os.mkfifo(pipe)
+    (root / ".git" / "config").write_text(
+        f"[include]\npath = {pipe}\n[core]\nworktree = /\n[extensions]\nobjectFormat = x\n[core\n"
+    )
+
+    changes = told(git.changes(root))
+    git.reset(root, at=AT)
+
+    assert changes == [("M", "MEMORY.md")]
+    assert asked(root, hostile, "status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("lock", ["index.lock", "HEAD.lock", "refs/heads/main.lock"])
+def test_what_git_left_locked_keeps_nobody_waiting(
+    root: Path, hostile: dict[str, str], lock: str
+) -> None:
+    git.reset(root, at=AT)
+    (root / ".git" / lock).write_bytes(b"")
+    (root / "MEMORY.md").write_text("changed\n")
+
+    changes = told(git.changes(root))
+    git.reset(root, at=AT)
+
+    assert changes == [("M", "MEMORY.md")]
+    assert not (root / ".git" / lock).exists()
+    assert asked(root, hostile, "status", "--porcelain") == ""
+
+
+def test_hundreds_of_files_in_one_pack_and_what_git_packs_itself_are_a_baseline(
+    root: Path, hostile: dict[str, str]
+) -> None:
+    for number in range(600):
+        (root / "rollout_summaries" / f"{number:03}.md").write_text(f"session {number}\n")
+    git.reset(root, at=AT)
+    (root / "rollout_summaries" / "123.md").write_text("another\n")
+    (root / "rollout_summaries" / "599.md").unlink()
+    expected = [("M", "rollout_summaries/123.md"), ("D", "rollout_summaries/599.md")]
+
+    first = told(git.changes(root))
+    asked(root, hostile, "gc", "--quiet")
+    again = told(git.changes(root))
+
+    assert first == again == expected
+    assert len(list((root / ".git" / "objects" / "pack").glob("*.pack"))) == 1
+    assert not (root / ".git" / "refs" / "heads" / "main").exists()  # It was packed, too.
 
 
 def test_a_blob_changed_inside_the_pack_is_no_baseline(root: Path) -> None:
