@@ -30,9 +30,13 @@ def modified(path: str, before: bytes, after: bytes) -> Change:
     return Change(path=path, mode_before=FILE, mode_after=FILE, before=before, after=after)
 
 
-def between(before: list[PhaseTwoOutput], after: list[PhaseTwoOutput]) -> list[Change]:
-    old = {path: text.encode() for path, text in folder.inputs(before).items()}
-    new = {path: text.encode() for path, text in folder.inputs(after).items()}
+def between(
+    before: list[PhaseTwoOutput], after: list[PhaseTwoOutput], version: str
+) -> list[Change]:
+    old, new = (
+        {path: text.encode() for path, text in folder.inputs(each, memory_version=version).items()}
+        for each in (before, after)
+    )
     return [
         Change(
             path=path,
@@ -55,9 +59,10 @@ def diff_of(changes: list[Change]) -> str:
 
 def as_in_the_scenario(output: PhaseTwoOutput, scenario: str, said: str) -> PhaseTwoOutput:
     """The base scenario's output, with the other scenario's paths and the digest its page shows."""
+    base = f"base-{scenario[-2:]}"
     return replace(
         output,
-        rollout_path=output.rollout_path.replace("base-v1", scenario),
+        rollout_path=output.rollout_path.replace(base, scenario),
         raw_memory=re.sub(r"(?<=mock memory )[0-9a-f]{12}", said, output.raw_memory),
         rollout_summary=re.sub(r"(?<=mock summary )[0-9a-f]{12}", said, output.rollout_summary),
     )
@@ -77,34 +82,45 @@ def with_the_fixtures_notice(page: str) -> str:
     [
         ("one-session-deleted-v1.md", "change-v1", "-8488-22fe8bd11976", "bda5f31f518b"),
         ("one-session-polluted-v1.md", "pollute-v1", "-8580-f6b5a08b8fbd", "a1367cb730f0"),
+        ("one-session-deleted-v2.md", "change-v2", "-8488-22fe8bd11976", "8b4c9416e07b"),
+        ("one-session-polluted-v2.md", "pollute-v2", "-8580-f6b5a08b8fbd", "0f1b8b72f305"),
     ],
 )
 def test_an_output_that_left_gives_the_page_of_codex(
     name: str, scenario: str, thread: str, said: str
 ) -> None:
-    before = [as_in_the_scenario(output, scenario, said) for output in fixture_outputs()]
+    version = scenario[-2:]
+    before = [as_in_the_scenario(output, scenario, said) for output in fixture_outputs(version)]
 
     page = workspace_diff.workspace_diff(
-        between(before, [output for output in before if not output.thread_id.endswith(thread)])
+        between(before, [each for each in before if not each.thread_id.endswith(thread)], version)
     )
 
     assert with_the_fixtures_notice(page) == expected_page(name)
 
 
-def test_an_output_made_again_gives_the_page_of_codex() -> None:
-    before = [
-        as_in_the_scenario(output, "change-v1", "fa02a2e6393c") for output in fixture_outputs()
-    ]
+@pytest.mark.parametrize(
+    ("version", "said", "updated_at", "said_again", "updated_again"),
+    [
+        ("v1", "fa02a2e6393c", 1_795_843_438, "e9297172c1f2", 1_795_924_197),
+        ("v2", "166380cfb913", 1_795_843_438, "ed543a088997", 1_795_924_251),
+    ],
+)
+def test_an_output_made_again_gives_the_page_of_codex(
+    version: str, said: str, updated_at: int, said_again: str, updated_again: int
+) -> None:
+    scenario = f"change-{version}"
+    before = [as_in_the_scenario(output, scenario, said) for output in fixture_outputs(version)]
     number = next(n for n, each in enumerate(before) if each.thread_id.endswith("26f49b22be9f"))
-    before[number] = replace(before[number], updated_at=1_795_843_438)
-    again = as_in_the_scenario(before[number], "change-v1", "e9297172c1f2")
-    again = replace(again, updated_at=1_795_924_197)
+    before[number] = replace(before[number], updated_at=updated_at)
+    again = as_in_the_scenario(before[number], scenario, said_again)
+    again = replace(again, updated_at=updated_again)
 
     page = workspace_diff.workspace_diff(
-        between(before, [*before[:number], again, *before[number + 1 :]])
+        between(before, [*before[:number], again, *before[number + 1 :]], version)
     )
 
-    assert with_the_fixtures_notice(page) == expected_page("one-session-updated-v1.md")
+    assert with_the_fixtures_notice(page) == expected_page(f"one-session-updated-{version}.md")
 
 
 def test_no_change_is_said_and_nothing_more() -> None:
