@@ -89,6 +89,20 @@ def test_a_run_builds_a_folder_a_project_from_what_the_model_says(tmp_path, vers
     assert staging_left(home) == []
 
 
+def test_both_versions_are_built_where_both_are_written(tmp_path):
+    with ModelServer() as server:
+        home = providers_home(tmp_path, server, dual_write=True, scope="global")
+        report = home.run(consented=True)
+
+    assert [(each.version, each.status) for each in report.phase2] == [
+        ("v1", "succeeded"),
+        ("v2", "succeeded"),
+    ]
+    for version in ("v1", "v2"):
+        text = (home.path / "memories" / version / "global" / "memory_summary.md").read_text()
+        assert "deploys happen on Mondays" in text
+
+
 def test_who_wrote_it_with_which_prompt_tools_and_tokens_is_in_the_log(tmp_path):
     with ModelServer() as server:
         home = providers_home(tmp_path, server)
