@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from .models.extractor import OpenAIExtractor
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
-SLOTS = 8  # Sessions that a provider reads at once, as Codex has it.
 OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its sessions waiting.
 
 
@@ -146,7 +145,7 @@ def policy(settings: Settings) -> Policy:
         # Codex looks at no more than its newest 5,000: behind them older ones would wait for ever.
         limits = replace(limits, running_cap=OFFLINE_CAP, scan_limit=OFFLINE_CAP)
     else:
-        limits = replace(limits, running_cap=SLOTS)
+        limits = replace(limits, running_cap=paid.slots)
     both = settings.dual_write and settings.version == "v1"
     return Policy(
         memory_version=settings.version,
@@ -345,10 +344,8 @@ class LateExtractor:
 class ModelExtractor:
     """A provider's model; its client is loaded when the first session was claimed."""
 
-    slots = SLOTS
-
     def __init__(self, paid: Provider, home: Path) -> None:
-        self.name = paid.extract_model
+        self.name, self.slots = paid.extract_model, paid.slots
         self._paid, self._home = paid, home
         self._asking: OpenAIExtractor | None = None
 

@@ -19,7 +19,6 @@ from ..domain.events import NO_TOKENS, Tokens, consolidation_stream
 from ..domain.proposal import artifacts, refusals
 from ..domain.redaction import redact
 from . import state
-from .explain import added
 from .ports import ConsolidationFailed, Proposal, Task
 from .purse import Purse
 from .roots import Root
@@ -163,5 +162,5 @@ class Asking:
             self.count(error.tokens, error.tool_calls)
 
     def count(self, tokens: Tokens, tool_calls: Mapping[str, int]) -> None:
-        self.tokens = added(self.tokens, tokens)
+        self.tokens += tokens
         self.tool_calls.update(tool_calls)

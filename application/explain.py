@@ -88,20 +88,8 @@ def spent_on(view: View, thread_id: str) -> list[Tokens]:
         for recorded in view.events(stream=extraction_stream(version, thread_id)):
             cost = getattr(recorded.event, "tokens", NO_TOKENS)
             if cost.calls or cost.input or cost.output:
-                found[cost.model] = added(found.get(cost.model, NO_TOKENS), cost)
+                found[cost.model] = found.get(cost.model, NO_TOKENS) + cost
     return [found[model] for model in sorted(found)]
-
-
-def added(total: Tokens, more: Tokens) -> Tokens:
-    """Of several models the last that was called gives its name."""
-    return Tokens(
-        model=more.model if more.calls else total.model,
-        calls=total.calls + more.calls,
-        input=total.input + more.input,
-        cached=total.cached + more.cached,
-        output=total.output + more.output,
-        reasoning=total.reasoning + more.reasoning,
-    )
 
 
 def last_reading(view: View, thread_id: str, version: str) -> Reading | None:

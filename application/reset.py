@@ -28,8 +28,8 @@ from .ports import Failure, Recorded, View
 from .reading import last_change
 from .render import last_reset
 from .retention import refs_of
-from .roots import VERSIONS, by_version
-from .surroundings import Surroundings
+from .roots import by_version
+from .surroundings import VERSIONS, Surroundings
 
 
 class ResetReport(Struct, kw_only=True):

@@ -20,7 +20,6 @@ NOTES = "extensions/ad_hoc/notes"
 IMPORTS = "extensions/external_agent_import"
 RESOURCES = f"{IMPORTS}/resources"
 SCOPE_FILE = "scope.json"
-VERSIONS = ("v1", "v2")  # Every one that a home may hold, written today or not.
 ENOUGH = 4  # Times the limit: from so many recent outputs on, the walk by rank is the quick one.
 
 

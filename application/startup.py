@@ -20,7 +20,6 @@ from ..domain.selection import cutoff_at
 from ..domain.truncation import BYTES_A_TOKEN
 from ..projections import jobs, spend, stage1_outputs, threads
 from . import consent, forget, ingest, phase1, phase2, reset, retention, state
-from .explain import added
 from .ports import Failure, Progress, View, Writing
 from .purse import purse
 from .reading import record_left
@@ -193,7 +192,7 @@ def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:
     with around.store.reading() as view:
         for recorded in view.events(after=after):
             if recorded.run_id == run_id and isinstance(recorded.event, spend.SpendEvent):
-                total = added(total, recorded.event.tokens)
+                total += recorded.event.tokens
     return total
 
 

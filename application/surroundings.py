@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..domain.evidence import Shown
 
 GLOBAL = "global"
-VERSIONS = ("v1", "v2")  # Of the memory: what is written, and how.
+VERSIONS = ("v1", "v2")  # Of the memory: every one that a home may hold, written today or not.
 
 
 class Provider(Struct, frozen=True, kw_only=True):
@@ -24,6 +24,7 @@ class Provider(Struct, frozen=True, kw_only=True):
     base_url: str
     extract_model: str
     consolidation_model: str
+    slots: int = 8  # Sessions that it reads at once, as Codex has it.
     context_window: int = 272_000  # Tokens; 0 where nobody knows.
     max_output_tokens: int = 16_384
     max_tokens_per_run: int = 2_000_000

@@ -31,6 +31,17 @@ class Tokens(Struct, frozen=True, kw_only=True, gc=False):
     output: int = 0
     reasoning: int = 0
 
+    def __add__(self, more: "Tokens") -> "Tokens":
+        """Of several models the last that was called gives its name."""
+        return Tokens(
+            model=more.model if more.calls else self.model,
+            calls=self.calls + more.calls,
+            input=self.input + more.input,
+            cached=self.cached + more.cached,
+            output=self.output + more.output,
+            reasoning=self.reasoning + more.reasoning,
+        )
+
 
 NO_TOKENS = Tokens()
 
