@@ -41,7 +41,6 @@ from .ports import (
     ExtractionFailed,
     Failure,
     Material,
-    NoLongerASession,
     Progress,
     View,
     Writing,
@@ -427,9 +426,10 @@ class Reading:
             try:
                 answer = cleared(around, answer, claimed.source)
             except Failure as error:  # The file went between the reading and the quotes.
-                answer = as_failed(error, answer.tokens)
+                answer = ExtractionFailed.of_source(error, tokens=answer.tokens)
         elif answer is not None:
-            answer = as_failed(answer)
+            if isinstance(answer, Failure):
+                answer = ExtractionFailed.of_source(answer)
             self.budget.settle(lease.thread_id, answer.tokens)
             if answer.stops:
                 self.stopped = answer.reason
@@ -463,17 +463,6 @@ class Reading:
             with suppress(Failure, LeaseLost):  # What cannot be recorded runs out by itself.
                 give_back(self.around, claimed.lease, tokens, run_id=self.run_id)
             watched.end("failed")
-
-
-def as_failed(error: ExtractionFailed | Failure, tokens: Tokens = NO_TOKENS) -> ExtractionFailed:
-    """Also of what is wrong with the session's file."""
-    match error:
-        case ExtractionFailed():
-            return error
-        case NoLongerASession():
-            return ExtractionFailed("source", "source_is_no_session", tokens=tokens)
-        case _:
-            return ExtractionFailed("transient", "source_unreadable", tokens=tokens)
 
 
 def is_for_want_of_a_budget(answer: object) -> bool:

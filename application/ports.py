@@ -163,6 +163,13 @@ class ExtractionFailed(Exception):
         self.tokens = tokens
         self.stops = stops
 
+    @classmethod
+    def of_source(cls, error: Failure, *, tokens: Tokens = NO_TOKENS) -> "ExtractionFailed":
+        """Of what is wrong with the session's file."""
+        if isinstance(error, NoLongerASession):
+            return cls("source", "source_is_no_session", tokens=tokens)
+        return cls("transient", "source_unreadable", tokens=tokens)
+
 
 class Material(Struct, frozen=True, kw_only=True):
     """A claimed session as an extractor may read it: redacted, and in two forms.

@@ -6,35 +6,27 @@ a session, whatever came of them. Evidence is rendered by whoever asks; only cal
 calls' thread, so that a slow answer holds nobody but its own session.
 """
 
+from asyncio import CancelledError, to_thread
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
-from ...application.ports import (
-    Extracted,
-    ExtractionFailed,
-    Failure,
-    Material,
-    NoLongerASession,
-)
+from ...application.ports import Extracted, ExtractionFailed, Failure, Material
 from ...application.surroundings import Provider
-from ...domain.events import Tokens
+from ...domain.events import NO_TOKENS, Tokens
 from ...domain.evidence import Evidence, token_limit
+from .calls import Calls
+from .failures import AnswerFailed
+from .schemas import Unfit, is_one_object
+from .servers import Servers
+from .stage_one import digest, question, texts
+from .wire import DEADLINE_S, Wire
 
-if TYPE_CHECKING:
-    from .calls import Calls
-    from .wire import Wire
-
-SLOTS = 8
 SHRINKS_MAX = 3
-DEADLINE_S = 300.0
 
 
 class OpenAIExtractor:
     """For one run. `api_key` None: the SDK's own variable."""
-
-    slots = SLOTS
 
     def __init__(
         self,
@@ -45,7 +37,7 @@ class OpenAIExtractor:
         deadline_s: float = DEADLINE_S,
     ) -> None:
         """`home` keeps what was learned of servers."""
-        self.name = paid.extract_model
+        self.name, self.slots = paid.extract_model, paid.slots
         self._paid = paid
         self._home = home
         self._api_key = api_key
@@ -60,15 +52,13 @@ class OpenAIExtractor:
         return None if self._wire is None else self._wire.remaining_percent
 
     def digest(self, memory_version: str) -> str:
-        from .stage_one import digest
-
         return digest(memory_version)
 
     def extract(self, material: Material) -> "Future[Extracted | None]":
         tokens = max(token_limit(self._paid.context_window) >> material.shrink, 1)
         aligned = material.shrink > 0
         try:
-            evidence = self._evidence(material, tokens, aligned)
+            evidence = rendered(material, tokens, aligned)
             calls, wire = self._begun()
         except ExtractionFailed as failed:
             return ended(failed)
@@ -85,15 +75,11 @@ class OpenAIExtractor:
         if calls is not None:
             calls.stop()
 
-    def _begun(self) -> "tuple[Calls, Wire]":
+    def _begun(self) -> tuple[Calls, Wire]:
         with self._lock:
             if self._stopped:
                 raise self._was_stopped()
             if self._calls is None or self._wire is None:
-                from .calls import Calls
-                from .servers import Servers
-                from .wire import Wire
-
                 self._wire = Wire(
                     base_url=self._paid.base_url,
                     api_key=self._api_key,
@@ -106,30 +92,25 @@ class OpenAIExtractor:
     def _was_stopped(self) -> ExtractionFailed:
         return ExtractionFailed("transient", "stopped", tokens=Tokens(model=self.name))
 
-    def _evidence(self, material: Material, tokens: int, aligned: bool) -> Evidence:
-        try:
-            return material.evidence(tokens, aligned)
-        except NoLongerASession as error:
-            raise ExtractionFailed("source", "source_is_no_session") from error
-        except Failure as error:
-            raise ExtractionFailed("transient", "source_unreadable") from error
-
     async def _read(
-        self, wire: "Wire", material: Material, evidence: Evidence, tokens: int
+        self, wire: Wire, material: Material, evidence: Evidence, tokens: int
     ) -> Extracted | None:
-        from .failures import AnswerFailed
-        from .wire import plus
-
         spent = Tokens(model=self.name)
         for shrinks in range(SHRINKS_MAX + 1):
             if not evidence.text.strip():
                 if evidence.omitted:  # There is something, and nothing of it would fit.
                     raise ExtractionFailed("too_long", "no_room_for_evidence", tokens=spent)
-                return self._nothing(material, evidence, spent)
+                return Extracted(
+                    raw_memory="",
+                    rollout_summary="",
+                    rollout_slug=None,
+                    prompt_digest=self.digest(material.memory_version),
+                    tokens=spent,
+                )
             try:
                 return await self._ask(wire, material, evidence, spent)
             except AnswerFailed as failed:
-                spent = plus(spent, failed.tokens)
+                spent += failed.tokens
                 if failed.reason != "context_too_long" or shrinks == SHRINKS_MAX:
                     raise ExtractionFailed(
                         failed.kind,
@@ -139,28 +120,15 @@ class OpenAIExtractor:
                         stops=failed.stops,
                     ) from failed
             tokens = max(tokens // 2, 1)
-            evidence = await self._smaller(material, tokens, spent)
+            try:  # Beside the loop: a file is read for it.
+                evidence = await to_thread(rendered, material, tokens, True, spent)
+            except CancelledError:
+                raise ExtractionFailed("transient", "stopped", tokens=spent) from None
         raise AssertionError("the last one returns or raises")
 
-    async def _smaller(self, material: Material, tokens: int, spent: Tokens) -> Evidence:
-        """Rendered anew beside the loop: a file is read for it."""
-        from asyncio import CancelledError, to_thread
-
-        try:
-            return await to_thread(self._evidence, material, tokens, True)
-        except ExtractionFailed as failed:
-            failed.tokens = spent
-            raise
-        except CancelledError:
-            raise ExtractionFailed("transient", "stopped", tokens=spent) from None
-
     async def _ask(
-        self, wire: "Wire", material: Material, evidence: Evidence, spent: Tokens
+        self, wire: Wire, material: Material, evidence: Evidence, spent: Tokens
     ) -> Extracted:
-        from .schemas import Unfit, is_one_object
-        from .stage_one import question, texts
-        from .wire import plus
-
         asked = question(
             material.header,
             material.memory_version,
@@ -169,7 +137,7 @@ class OpenAIExtractor:
             tokens_max=self._paid.max_output_tokens,
         )
         answer = await wire.ask(asked, may_spend=material.may_spend, fits=is_one_object)
-        spent = plus(spent, answer.tokens)
+        spent += answer.tokens
         try:
             raw_memory, summary, slug = texts(material.memory_version, answer.text)
         except Unfit as unfit:
@@ -184,14 +152,12 @@ class OpenAIExtractor:
             tokens=spent,
         )
 
-    def _nothing(self, material: Material, evidence: Evidence, spent: Tokens) -> Extracted:
-        return Extracted(
-            raw_memory="",
-            rollout_summary="",
-            rollout_slug=None,
-            prompt_digest=self.digest(material.memory_version),
-            tokens=spent,
-        )
+
+def rendered(material: Material, tokens: int, aligned: bool, spent: Tokens = NO_TOKENS) -> Evidence:
+    try:
+        return material.evidence(tokens, aligned)
+    except Failure as error:
+        raise ExtractionFailed.of_source(error, tokens=spent) from error
 
 
 def ended(failed: ExtractionFailed) -> "Future[Extracted | None]":

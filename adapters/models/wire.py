@@ -91,7 +91,7 @@ class Wire:
             try:
                 found = await self._within_deadline(question, server, most)
             except Rejected as rejected:
-                spent = plus(spent, Tokens(model=question.model, calls=1))
+                spent += Tokens(model=question.model, calls=1)
                 weaker = weakened(server, rejected)
                 if weaker is not None:
                     server, is_second = weaker, False
@@ -103,12 +103,12 @@ class Wire:
                 failed.tokens = spent
                 raise failed from None
             except AnswerFailed as failed:
-                spent = failed.tokens = plus(spent, failed.tokens)
+                spent = failed.tokens = spent + failed.tokens
                 if failed.reason != "hung_up" or is_second:
                     raise
                 is_second = True
                 continue
-            spent, is_second = plus(spent, found.tokens), False
+            spent, is_second = spent + found.tokens, False
             is_object = fits is None or bool(found.calls) or fits(found.text)
             ended = found.is_cut or found.is_full
             is_begun = ended and found.text.lstrip().startswith("{")  # An object that was cut.
@@ -304,11 +304,4 @@ def reserve(question: Question) -> Tokens:
 
 
 def plus(one: Tokens, other: Tokens) -> Tokens:
-    return Tokens(
-        model=one.model,
-        calls=one.calls + other.calls,
-        input=one.input + other.input,
-        cached=one.cached + other.cached,
-        output=one.output + other.output,
-        reasoning=one.reasoning + other.reasoning,
-    )
+    return one + other

@@ -403,9 +403,9 @@ def test_every_token_of_a_reply_is_counted_by_its_kind():
 def test_nothing_heavy_is_loaded_before_the_first_session():
     code = (
         "import sys\n"
-        "from threadbook.adapters.models.extractor import OpenAIExtractor\n"
+        "from threadbook.adapters.wiring import ModelExtractor\n"
         "from threadbook.application.surroundings import Provider\n"
-        "asking = OpenAIExtractor(\n"
+        "asking = ModelExtractor(\n"
         "    Provider(base_url='http://127.0.0.1:9', extract_model='m', consolidation_model='n'),\n"
         "    home=None)\n"
         "asking.remaining_percent; asking.stop()\n"
