@@ -20,6 +20,7 @@ from threadbook.domain.events import (
 
 from tests.application.agents import Agent, honest
 from tests.application.homes import DAY_S, HOUR_S, MOSS, Session, bytes_of, content
+from tests.model_server import ModelServer
 from tests.support import NOON
 
 A = Session(number=1)
@@ -91,11 +92,12 @@ def clean(home):
 def test_a_first_start_without_sessions_asks_nobody_and_starts_no_rest(empty):
     agent = Agent()
 
-    first = run(empty, agent)
+    first, before = run(empty, agent), empty.roots()
     empty.write(A)
     run(empty.later(60), agent)
 
-    assert first.phase2 == []
+    assert (first.phase2, before) == ([], [])
+    assert empty.root().name == "global"
     assert [task.mode for task in agent.tasks] == ["init"]
     assert len(empty.events(Phase2Succeeded)) == 1
 
@@ -297,6 +299,36 @@ def test_what_a_person_commits_in_the_folder_is_an_edit_all_the_same(made):
     assert listed(agent) == ["M memory_summary.md"]
     assert "- buy milk\n" in path.read_text()
     assert clean(made)
+
+
+def test_a_persons_own_way_to_read_notes_is_the_one_that_is_given(made):
+    written("extensions/ad_hoc/instructions.md", "read them aloud\n")(made.root())
+    made.memory.note("buy milk", cwd=A.cwd)
+    agent = Agent()
+
+    run(made, agent)
+
+    assert agent.tasks[0].staged["extensions/ad_hoc/instructions.md"] == "read them aloud\n"
+    found = content(made.root())["extensions/ad_hoc/instructions.md"]
+    assert found == "read them aloud\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "model"),
+    [({}, "gpt-6.1-terra"), ({"consolidation_model": "a-model-of-mine"}, "a-model-of-mine")],
+    ids=["default", "override"],
+)
+def test_the_model_of_the_settings_is_the_one_that_is_asked(empty, monkeypatch, given, model):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    empty.write(Session(number=5, says=("from now on FACT[run make check]",)))
+
+    with ModelServer() as server:
+        home = empty.reopened(model="openai", base_url=server.base_url, **given)
+        (root,) = home.run(consented=True).phase2
+
+    assert root.status == "succeeded"
+    assert {each.body["model"] for each in server.asked if each.body.get("tools")} == {model}
+    assert [each.consolidator for each in home.events(ArtifactsPublished)] == [model]
 
 
 # An agent that fails.
