@@ -16,7 +16,7 @@ from ..domain.redaction import redact
 from ..domain.remote import normalised, public_url
 from ..projections import artifacts, notes, places, stage1_outputs, threads
 from . import state
-from .phase1 import is_read
+from .claims import is_read
 from .ports import Failure, View
 from .retention import refs_of
 from .roots import all_roots, chosen, chosen_inputs, is_unchanged, published, snapshot

@@ -19,7 +19,7 @@ from ..domain.evidence import token_limit
 from ..domain.selection import cutoff_at
 from ..domain.truncation import BYTES_A_TOKEN
 from ..projections import jobs, spend, stage1_outputs, threads
-from . import consent, forget, ingest, phase1, phase2, reset, retention, state
+from . import claims, consent, forget, ingest, phase1, phase2, reset, retention, state
 from .ports import Failure, Progress, View, Writing
 from .purse import purse
 from .reading import record_left
@@ -118,7 +118,7 @@ def work(
             report.pruned += prune(one, tx)
         if is_spent(one, sighted):
             with one.store.reading() as view:
-                waiting = len(unread(one, view, backfill=backfill, again=again))
+                waiting = len(claims.unread(one, view, backfill=backfill, again=again))
             report.waiting["rate_limit"] = report.waiting.get("rate_limit", 0) + waiting
             continue
         read = phase1.run(
@@ -174,16 +174,6 @@ def is_spent(around: Surroundings, sighted: Mapping[str, ingest.Sighting]) -> bo
         min_remaining_percent=provider.min_rate_limit_remaining_percent,
         now=around.clock(),
     )
-
-
-def unread(
-    around: Surroundings, view: View, *, backfill: int | None, again: bool
-) -> list[threads.Row]:
-    return [
-        row
-        for row in phase1.candidates(around, view, backfill=backfill)
-        if not phase1.is_read(around, view, row, again=again)
-    ]
 
 
 def spent(around: Surroundings, *, run_id: str, after: int) -> Tokens:
@@ -271,12 +261,12 @@ def rehearse(
             for one in each_version(around):
                 report.pruned += prune(one, tx)
                 claimed = Stage1Report()
-                for row in unread(one, tx, backfill=backfill, again=again):
-                    if why := phase1.startup_cap(one, claimed, backfill=backfill):
+                for row in claims.unread(one, tx, backfill=backfill, again=again):
+                    if why := claims.startup_cap(one, claimed, backfill=backfill):
                         claimed.waiting += 1
                         report.waiting[why] = report.waiting.get(why, 0) + 1
                         continue
-                    phase1.claim_or_count(
+                    claims.claim_or_count(
                         one,
                         tx,
                         row,
@@ -320,7 +310,7 @@ def count_waiting(
     may."""
     now, limits = around.clock(), around.policy.limits
     for row in view.find(threads, threads.NEWEST_FIRST):
-        if phase1.is_read(around, view, row):
+        if claims.is_read(around, view, row):
             continue
         answers = eligibility.gates(
             state.thread_of(row),

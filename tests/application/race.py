@@ -44,10 +44,10 @@ STUCK_S = 90  # So long nobody has done anything: they wait for each other.
 PLACES = {
     "run": (
         ("ingest.py", "record_one"),
-        ("phase1.py", "claim"),
+        ("claims.py", "claim"),
         ("phase1.py", "begin"),
         ("phase1.py", "begin"),
-        ("phase1.py", "record"),
+        ("outcomes.py", "record"),
         ("phase2.py", "claim"),
         ("phase2.py", "proposed"),
         ("phase2.py", "publish"),

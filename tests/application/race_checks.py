@@ -276,9 +276,9 @@ def moments(race: Race, told: list[Told], log: list) -> Counter[str]:
         if each.act == "died":
             found["died at a place"] += 1
             for name in (
-                "phase1.claim",
+                "claims.claim",
                 "phase1.begin",
-                "phase1.record",
+                "outcomes.record",
                 "phase2.claim",
                 "phase2.publish",
                 "render.render",

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator
-from threadbook.application import citing, people, phase1, phase2, startup
+from threadbook.application import citing, claims, outcomes, people, phase1, phase2, startup
 from threadbook.application.ports import ConsolidationFailed, Extracted, ExtractionFailed
 from threadbook.application.purse import Purse
 from threadbook.application.roots import Root
@@ -127,11 +127,11 @@ class Steps:
             limits = replace(around.policy.limits, running_cap=cap)
             around = replace(around, policy=replace(around.policy, limits=limits))
         with self.store.writing(actor="pipeline") as tx:
-            return phase1.claim(around, tx, session.id, backfill=backfill, unfinished_mtime_ms=None)
+            return claims.claim(around, tx, session.id, backfill=backfill, unfinished_mtime_ms=None)
 
     def record(self, claimed, found: Extracted | None) -> bool:
         with self.store.writing(actor="pipeline") as tx:
-            return phase1.record(self.around, tx, claimed, found, backfill=False)
+            return outcomes.record(self.around, tx, claimed, found, backfill=False)
 
     def reads(self, session: Session, text: str | None = None, *, backfill: bool = False):
         """Claim and record. Without a text it teaches nothing."""
@@ -151,10 +151,11 @@ class Steps:
         with self.store.reading() as view:
             (thread,) = view.rows(threads, (lease.thread_id,))
         budget = Purse(run_max=0, day_max=0)
-        reading = phase1.Reading(around, run_id="r", backfill=False, budget=budget)
+        extractions = phase1.Extractions(around, run_id="r", backfill=False, budget=budget)
         source = Path(thread.rollout_path)
-        reading.begin(phase1.Claimed(lease=lease, thread=thread, source=source))
-        (outcome,) = (n for n in ("succeeded", "no_output", "failed") if getattr(reading.report, n))
+        extractions.begin(claims.Claimed(lease=lease, thread=thread, source=source))
+        report = extractions.report
+        (outcome,) = (n for n in ("succeeded", "no_output", "failed") if getattr(report, n))
         return outcome
 
     def phase1(self, **limits):

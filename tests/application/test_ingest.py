@@ -6,7 +6,7 @@ import shutil
 import pytest
 from msgspec.structs import replace
 from threadbook.adapters.rollouts import NotASession, Unreadable
-from threadbook.application.phase1 import candidates
+from threadbook.application.claims import candidates
 from threadbook.domain.events import (
     Stage1Failed,
     ThreadChanged,

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.workers import Workers
-from threadbook.application import phase1, phase2
+from threadbook.application import claims, phase1, phase2
 from threadbook.application.explain import thread_lines
 from threadbook.application.ports import ConsolidationFailed, ExtractionFailed, Failure, Proposal
 from threadbook.application.roots import Root
@@ -183,7 +183,7 @@ def test_the_lease_of_who_is_gone_ends_although_nobody_may_claim_the_session(hom
     home.memory.ingest([home.sessions])
     around = replace(home.memory._around, worker_id=worker_id)
     with home.memory.store.writing(actor="pipeline") as tx:
-        phase1.claim(around, tx, A.id, backfill=False, unfinished_mtime_ms=None)
+        claims.claim(around, tx, A.id, backfill=False, unfinished_mtime_ms=None)
     home.memory.pollute(A.id)
 
     out_of_time()

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineExtractor
-from threadbook.application import phase1
+from threadbook.application import claims
 from threadbook.application.ports import Extracted
 from threadbook.projections import jobs, stage1_outputs
 
@@ -262,7 +262,7 @@ def test_a_lease_that_was_taken_over_is_not_the_first_readers_while_the_second_r
     def meanwhile(header, items):
         home.later(2 * HOUR_S)
         with home.memory.store.writing(actor="pipeline") as tx:
-            taken = phase1.claim(
+            taken = claims.claim(
                 second, tx, header.thread_id, backfill=False, unfinished_mtime_ms=None
             )
         assert taken.taken_over_from

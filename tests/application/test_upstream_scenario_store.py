@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 from threadbook.application import forget, people
-from threadbook.application.phase1 import Shut
+from threadbook.application.claims import Shut
 from threadbook.domain.refusals import (
     BackingOff,
     CapReached,

@@ -10,7 +10,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from threadbook.adapters import rollouts
-from threadbook.application import ingest, phase1
+from threadbook.application import claims, ingest
 from threadbook.domain.events import ThreadChanged
 from threadbook.projections import threads
 
@@ -100,7 +100,7 @@ class Disk:
             found, _ = ingest.survey(self.around, [self.mount])
             for known in view.rows(threads, ()):
                 sighting = ingest.by_thread(found).get(known.thread_id)
-                path = phase1.source_of(self.around, known, sighting)
+                path = claims.source_of(self.around, known, sighting)
                 is_here = os.path.exists(known.rollout_path)
                 return known, is_here, None if path is None else level_of(path)
         return None, False, None
