@@ -58,7 +58,7 @@ def desk_of(context: Context, cwd: str, *, session: str | None) -> "Desk":
 
     return Desk(
         opened=opened,
-        refuse_where_off=lambda: refuse_where_off(context.config, cwd),
+        reads=lambda: version_read(context.config, cwd),
         ranked=RankedSearch(Ranking),
         complain=complain,
         cwd=cwd,
@@ -76,7 +76,8 @@ def folder_of(cwd: Path | None) -> str:
         return os.sep
 
 
-def refuse_where_off(config: Path | None, cwd: str) -> None:
+def version_read(config: Path | None, cwd: str) -> str:
+    """The memory version of the settings as they are now; raises where none is to be read."""
     from ...application.reading import MemoriesOff
     from ..actor import is_inside_a_run
     from ..mcp.desk import OwnRun
@@ -92,6 +93,7 @@ def refuse_where_off(config: Path | None, cwd: str) -> None:
         raise MemoriesOff("dedicated_tools is false in the settings")
     if not restriction(look(cwd).files).use_memories:
         raise MemoriesOff("use_memories is false in a .threadbook.toml of this project")
+    return settings.version
 
 
 def session_of_the_agent() -> str | None:

@@ -114,9 +114,9 @@ OFFERS: tuple[Offer, ...] = (
     Offer(
         name="list",
         title="List memory files",
-        description="List one level of the project's memory folder: MEMORY.md, the handbook of"
-        " what earlier sessions learned, memory_summary.md, rollout_summaries/ with one file a"
-        " session, and notes.",
+        description="List one level of the project's memory folder: memory_summary.md, what"
+        " earlier sessions learned, MEMORY.md, its handbook where there is one, rollout_summaries/"
+        " with one file a session, and notes.",
         input_schema=taken(
             path=maybe(text(PATH)),
             cursor=CURSOR,
@@ -244,16 +244,27 @@ OFFERS: tuple[Offer, ...] = (
     ),
 )
 
-# URI -> (the file, its title, what it is).
-RESOURCES: Mapping[str, tuple[str, str, str]] = {
-    "memory://summary": (
-        "memory_summary.md",
-        "Memory summary",
-        "What a session of this project should know before it starts.",
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """A file of the memory folder, and the memory versions that have it."""
+
+    path: str
+    title: str
+    description: str
+    versions: tuple[str, ...]
+
+
+RESOURCES: Mapping[str, Resource] = {
+    "memory://summary": Resource(
+        path="memory_summary.md",
+        title="Memory summary",
+        description="What a session of this project should know before it starts.",
+        versions=("v1", "v2"),
     ),
-    "memory://MEMORY.md": (
-        "MEMORY.md",
-        "Memory handbook",
-        "What earlier sessions of this project learned, by task, with their sources.",
+    "memory://MEMORY.md": Resource(
+        path="MEMORY.md",
+        title="Memory handbook",
+        description="What earlier sessions of this project learned, by task, with their sources.",
+        versions=("v1",),
     ),
 }

@@ -49,9 +49,8 @@ def server(desk: Desk) -> "Server[Any]":
         return result(answer)
 
     async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
-        offers = await anyio.to_thread.run_sync(desk.offers)
-        resources = [resource(uri) for uri in RESOURCES] if offers else []
-        return types.ListResourcesResult(resources=resources)
+        uris = await anyio.to_thread.run_sync(desk.resources)
+        return types.ListResourcesResult(resources=[resource(uri) for uri in uris])
 
     async def read_resource(
         _: Any, asked: types.ReadResourceRequestParams
@@ -100,9 +99,13 @@ def tool(offer: Offer) -> types.Tool:
 
 
 def resource(uri: str) -> types.Resource:
-    path, title, description = RESOURCES[uri]
+    offered = RESOURCES[uri]
     return types.Resource(
-        uri=uri, name=path, title=title, description=description, mime_type=MARKDOWN
+        uri=uri,
+        name=offered.path,
+        title=offered.title,
+        description=offered.description,
+        mime_type=MARKDOWN,
     )
 
 

@@ -172,6 +172,25 @@ def test_memory_that_is_switched_off_is_offered_and_given_to_nobody(home, name, 
     assert any(why in each for each in asked.complaints)
 
 
+@pytest.mark.parametrize(
+    ("version", "named", "uris"),
+    [
+        ("v1", "MEMORY.md is the handbook.", ("memory://summary", "memory://MEMORY.md")),
+        ("v2", "memory_summary.md names the session behind each line", ("memory://summary",)),
+    ],
+)
+def test_an_agent_is_told_of_the_files_that_the_version_in_force_has(home, version, named, uris):
+    asked = at(home)
+
+    with environment(THREADBOOK_VERSION=version):
+        assert named in asked.desk.instructions()
+        assert "{" not in asked.desk.instructions()
+        assert ("MEMORY.md" in asked.desk.instructions()) == (version == "v1")
+        assert asked.desk.resources() == uris
+    with environment(THREADBOOK_USE_MEMORIES="false"):
+        assert asked.desk.resources() == ()
+
+
 def test_a_project_may_switch_it_off_for_itself(home, tmp_path):
     project = tmp_path / "project"
     project.mkdir()

@@ -208,7 +208,7 @@ def test_a_call_that_nobody_could_understand_is_not_counted(home, watching):
 def desk(home):
     return Desk(
         opened=lambda _: nullcontext(home.memory._around),
-        refuse_where_off=lambda: None,
+        reads=lambda: "v1",
         ranked=RankedSearch(Ranking),
         complain=print,
         cwd=FERN,
