@@ -40,7 +40,13 @@ _LOOKED_AT = 5  # Times as many passages as results are looked at, since some sa
 _SAME_LETTERS_MIN = 16  # Shorter ones are in many others by chance.
 
 _TASK = re.compile(r"## Task (\d{1,9})\b")
-_MARKS = re.compile(r"\[Tasks? [\d, -]+\]|; thread_id=\S+(?:, \S+)*$", re.MULTILINE)
+# What stands around a statement: its sources, and how a history of v2 labels what a person wrote.
+# Whether something failed or passed is no such label: it is what is said.
+_MARKS = re.compile(
+    r"\[Tasks? [\d, -]+\]|; thread_id=\S+(?:, \S+)*$"
+    r"|^\s*- (?:asked|stated as lasting|for this task): ",
+    re.MULTILINE,
+)
 
 
 class RankedArguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

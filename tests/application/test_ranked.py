@@ -178,3 +178,25 @@ def test_a_statement_of_v2_comes_from_the_sessions_that_it_or_its_parent_ends_wi
     best = asked(query, V2)["results"][0]
 
     assert best["threads"] == threads
+
+
+WISH = 'the user wrote "never use tabs in this project, always spaces"'
+TOLD = "`make check` in the folder of the greeter"
+
+
+def test_what_a_history_of_v2_labels_and_the_summary_of_all_repeats_is_one_result():
+    files = {
+        "memory_summary.md": f"v1\n\n## User preferences\n- in fern {WISH} (2026-11-29);"
+        f" thread_id={A}, {B}\n",
+        "rollout_summaries/2026-11-29T00-00-00-aaaa-tabs.md": f"thread_id: {A}\n\n# Indent it\n\n"
+        f"- asked: {WISH}\n- stated as lasting: {WISH}\n- failed: {TOLD}\n- passed: {TOLD}\n",
+    }
+
+    wish, *others = asked("tabs spaces", files)["results"]
+    runs = asked("check greeter", files)["results"][:2]
+
+    assert wish["path"].startswith("rollout_summaries/")
+    assert wish["threads"] == [A, B]
+    assert "memory_summary.md" in {each["path"] for each in wish["also"]}
+    assert not any(WISH in each["content"] for each in others)
+    assert sorted(each["content"] for each in runs) == [f"- failed: {TOLD}", f"- passed: {TOLD}"]
