@@ -1,5 +1,6 @@
 """Agents for tests: real ones, which edit what they are given, by a script instead of a model."""
 
+import re
 from threading import Event
 
 from threadbook.adapters.offline import OfflineConsolidator
@@ -10,8 +11,28 @@ from threadbook.domain.events import Tokens
 COST = Tokens(model="gpt-6.1-terra", calls=2, input=100, output=10)
 
 
+LACKS = re.compile(r"(\S+) lacks a line that a person wrote; .*?: (.*)")
+TAKEN_OUT = re.compile(r"(\S+?):(\d+) is a line that a person has taken out")
+
+
+def mended(task):
+    """What is staged, with what was refused of it put right."""
+    files = {path: text.split("\n") for path, text in task.staged.items()}
+    for each in task.refused:
+        if found := TAKEN_OUT.match(each):
+            files[found[1]][int(found[2]) - 1] = None
+    for each in task.refused:
+        if found := LACKS.match(each):
+            files[found[1]][-1:] = [found[2], ""]
+    return {
+        path: "\n".join(line for line in lines if line is not None) for path, lines in files.items()
+    }
+
+
 def honest(task):
     """What the offline model writes, with everything that a person did to the files."""
+    if task.refused:
+        return mended(task)
     made = OfflineConsolidator().propose(task).files
     files = dict(task.staged)
     for path, text in made.items():

@@ -119,9 +119,13 @@ def test_nothing_new_costs_no_call_whatever_was_used_or_read_again(made):
     assert made.position == position
 
 
+def anew(task):
+    return honest(replace(task, refused=()))
+
+
 def test_what_is_refused_is_told_and_mended(made):
     made.write(C)
-    agent = Agent(with_line("MEMORY.md", "- nobody said so"), honest)
+    agent = Agent(with_line("MEMORY.md", "- nobody said so"), anew)
 
     (root,) = run(made, agent).phase2
 
@@ -279,7 +283,7 @@ def test_an_agent_may_not_drop_what_a_person_wrote_nor_bring_back_what_they_took
         run(made, Agent())
         made.later(DAY_S).write(C)
 
-    agent = Agent(lambda task: honest(replace(task, edited=())))
+    agent = Agent(lambda task: honest(replace(task, edited=(), refused=())))
     (root,) = run(made, agent).phase2
 
     told = " ".join(agent.tasks[1].refused)
