@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from ..actor import inside_a_run
-from . import folder_failed
+from . import folder_failed, reasons
 from .common import Context, options, say
 
 if TYPE_CHECKING:
@@ -24,44 +24,6 @@ if TYPE_CHECKING:
 
 ALL_OLDER = -1
 SAMPLE_FOLDER = "/home/sam/gallery"
-WAITING = {
-    "age": "older than the age limit; `threadbook run --backfill` reads them",
-    "idle": "still in use, or left only hours ago; a later run reads them",
-    "running": "another run is reading them",
-    "cap": "as many as may be are being read; a later run reads them",
-    "startup_cap": "a run begins no more (`max_rollouts_per_startup`); --backfill reads them all",
-    "budget": "the budget of tokens is spent; `threadbook status` says what is left",
-    "rate_limit": "the account has too little left (`min_rate_limit_remaining_percent`)",
-    "key_refused": "the provider refuses the key; look at OPENAI_API_KEY",
-    "quota_used_up": "the account at the provider has no quota left",
-    "access_refused": "the provider refuses this account or place",
-    "no_such_endpoint_or_model": "no such model there; look at `base_url` and `extract_model`",
-    "backoff": "they failed and are tried again later; `threadbook status` says when",
-    "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
-    "source_missing": "their file is not there; what is known of them stays",
-    "phase1_running": "a folder is written when another run has read its last session",
-    "cooldown": "a folder rests after its last consolidation",
-    "inputs_changed": "a folder's sessions kept changing; the next run writes it",
-    "lease_lost": "a folder was taken over by another run, which writes it",
-    "folder_edited": "a folder was edited again and again; the next run writes it",
-    "max_roots_per_run": "a run consolidates no more folders (`max_roots_per_run`); run it again",
-}
-# Why a reading came to nothing; other reasons are codes that say enough.
-FAILED = {
-    "refused": "the model refused; they are not tried again until they go on",
-    "content_filter": "the provider's filter stopped the answer; not tried again until they go on",
-    "rate_limited": "the provider is asked too often; tried again when it said",
-    "deadline": "no whole answer came in time; tried again in a minute, then later",
-    "timeout": "the server went silent; tried again in a minute, then later",
-    "no_connection": "the server cannot be reached; look at `base_url` and the network",
-    "hung_up": "the server hung up; tried again in a minute, then later",
-    "connection_lost": "the connection broke; tried again in a minute, then later",
-    "base_url_unusable": "`base_url` is no address of a server",
-    "cut_by_length": "the answer was cut (`max_output_tokens`); tried again in an hour, with less",
-    "context_too_long": "too long for the model (`context_window`); tried again in an hour",
-    "source_unreadable": "the session's file could not be read; tried again in a minute",
-    "source_is_no_session": "the session's file is no session any more",
-}
 # By the gate that shuts them out for as long as they are what they are.
 LEFT_OUT = {
     "not_forgotten": "forgotten",
@@ -262,7 +224,7 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             f"{stage1.no_output} nothing, {stage1.failed} failed"
         )
     for why, count in sorted(stage1.failures.items(), key=lambda each: -each[1]):
-        say(f"{count} failed: {FAILED.get(why, WAITING.get(why, why))}")
+        say(f"{count} failed: {reasons.failed(why)}")
     for why in report.unreadable:
         say(f"not read: {why}")
     if report.skipped_lines:
@@ -292,7 +254,7 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             say(f"  your edit was kept: {edit}")
         say(f"  {root.path}")
     for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
-        say(f"{count} waiting: {WAITING.get(why, why)}")
+        say(f"{count} waiting: {reasons.waiting(why)}")
     if report.waiting_tokens:
         say(
             f"to read what waits costs at most {report.waiting_tokens:,} tokens; `threadbook run"

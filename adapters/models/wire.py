@@ -123,7 +123,7 @@ class Wire:
                 raise AnswerFailed("too_long", "cut_by_length", tokens=spent)
             if not is_object and not found.is_whole:
                 # It may have been the line or the length; a try is spent, so that it ends.
-                raise AnswerFailed("too_long", "stream_ended_early", tokens=spent)
+                raise AnswerFailed("too_long", "answer_broke_off", tokens=spent)
             return replace(found, tokens=spent)
 
     async def close(self) -> None:
