@@ -21,6 +21,7 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..application.ports import Failure
+from ..domain.address import shown
 from . import wiring
 from .actor import cli_actor, inside_a_run
 from .settings import (
@@ -809,10 +810,10 @@ class Memory:
         return cli_actor(confirmed=confirmed) if self._from_cli else "application"
 
     def _settings_told(self) -> dict[str, Any]:
-        def told(value: Any) -> Any:
+        def told(key: str) -> Any:
+            value = getattr(self.settings, key)
+            if key == "base_url":
+                return shown(value)
             return without_password(value) if is_dsn(value) else to_builtins(value)
 
-        return {
-            key: {"value": told(getattr(self.settings, key)), "reason": reason}
-            for key, reason in REASONS.items()
-        }
+        return {key: {"value": told(key), "reason": reason} for key, reason in REASONS.items()}

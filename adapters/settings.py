@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from ..application.ports import Failure
 from ..application.surroundings import ProjectFile, Restriction
+from ..domain.address import is_usable
 from ..domain.eligibility import Limits
 
 
@@ -280,8 +281,18 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
             raise SettingsError(f"{where}: `{key}`: {explained(key)}") from error
         if key.endswith("_model") and converted[key].strip() in ("", OFFLINE):
             raise SettingsError(f"{where}: `{key}` must name a model of the provider")
-        if key == "base_url" and value and not str(value).startswith(("http://", "https://")):
+        if key.endswith("_model") and not converted[key].isprintable():
+            raise SettingsError(f"{where}: `{key}` holds what cannot be printed; write its name")
+        if key in ("extract_model", "consolidation_model", "base_url"):
+            converted[key] = converted[key].strip()
+        if key == "base_url" and value and not converted[key].startswith(("http://", "https://")):
             raise SettingsError(f"{where}: `base_url` must begin with https://, or be empty")
+        if key == "base_url" and value and not is_usable(converted[key]):
+            # Without the address itself: a key may stand in it.
+            raise SettingsError(
+                f"{where}: `base_url` is no address of a server; write https://, its name, its"
+                " port if it has one, and a path, with nothing behind a ? or a #"
+            )
         if key == "database" and value and not is_dsn(value):
             raise SettingsError(f"{where}: `database` must begin with postgresql://, or be empty")
         if key == "consolidator" and value:

@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from ..domain.address import shown
 from ..domain.events import STORE_STREAM, ProviderConsented
 from ..domain.refusals import NotConsented
 from .ports import View
@@ -18,14 +19,14 @@ def needed(around: Surroundings, view: View) -> ConsentNeeded | None:
     provider = around.policy.provider
     if provider is None:
         return None
+    where = shown(provider.base_url)
     given = {
         event.model
         for recorded in view.events(stream=STORE_STREAM)
-        if isinstance(event := recorded.event, ProviderConsented)
-        and event.base_url == provider.base_url
+        if isinstance(event := recorded.event, ProviderConsented) and event.base_url == where
     }
     models = sorted({provider.extract_model, provider.consolidation_model} - given)
-    return ConsentNeeded(base_url=provider.base_url, models=models) if models else None
+    return ConsentNeeded(base_url=where, models=models) if models else None
 
 
 def require(around: Surroundings, *, consented: bool, actor: str) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any, get_args
 
+from ..domain.address import shown
 from ..domain.artifact import problems
 from ..domain.consolidation import is_held
 from ..domain.events import AnyEvent
@@ -67,7 +68,7 @@ def budget(around: Surroundings, view: View) -> dict[str, Any] | None:
     limit = provider.max_tokens_per_day
     asked = needed(around, view)
     return {
-        "base_url": provider.base_url,
+        "base_url": shown(provider.base_url),
         "models": sorted({provider.extract_model, provider.consolidation_model}),
         "consented": asked is None,
         "spent_today": spent,

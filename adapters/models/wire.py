@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ...domain.address import is_usable
 from ...domain.events import Tokens
 from .failures import AnswerFailed, Rejected, number
 from .questions import CAN_GO, Question, body, size
@@ -185,6 +186,8 @@ class Wire:
 
     def _connected(self) -> "AsyncOpenAI":
         if self._client is None:
+            if not is_usable(self._base_url):
+                raise AnswerFailed("transient", "base_url_unusable", stops=True)
             import httpx2
             from openai import AsyncOpenAI
 

@@ -132,6 +132,50 @@ def test_nothing_is_sent_without_a_word_and_the_word_is_asked_for_once(server, h
     assert agreed.json["stage1"]["succeeded"] == later.json["stage1"]["succeeded"] == 1
 
 
+def test_a_password_in_the_address_is_used_and_neither_shown_nor_recorded(
+    server, home, threadbook, monkeypatch
+):
+    address = server.base_url.replace("//", "//fern:hunter2sesame@")
+    monkeypatch.setenv("THREADBOOK_BASE_URL", address)
+    home.write(Session(number=1))
+
+    refused = threadbook("run", "--sessions", home.sessions)
+    agreed = run(threadbook, home)
+    told = [
+        threadbook(*words).out for words in (["status"], ["status", "--json"], ["log", "--json"])
+    ]
+
+    assert agreed.json["stage1"]["succeeded"] == 1
+    assert server.asked[0].headers["authorization"].startswith("Basic ")
+    assert server.base_url in refused.line
+    assert server.base_url in told[0]
+    for said in (refused.err, agreed.out, *told):
+        assert "hunter2" not in said
+    for path in home.path.rglob("*"):
+        assert not path.is_file() or b"hunter2" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:99999/v1", "http://a/v1?key=sesame", "http:///v1", "http://a b/v"]
+)
+def test_an_address_that_is_none_is_told_before_anything_is_done(
+    home, threadbook, monkeypatch, address
+):
+    monkeypatch.setenv("THREADBOOK_BASE_URL", address)
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+    of_ours = threadbook("status")
+    monkeypatch.delenv("THREADBOOK_BASE_URL")
+    home.write(Session(number=1))
+    of_the_sdk = threadbook("run", "--yes", "--sessions", home.sessions)
+
+    assert of_ours.code == 2
+    assert "`base_url`" in of_ours.line
+    assert "sesame" not in of_ours.line + of_the_sdk.out + threadbook("log", "--json").out
+    assert of_the_sdk.code == 3
+    assert "`base_url`" in of_the_sdk.out
+
+
 def test_a_run_with_nothing_new_asks_nobody(server, home, threadbook):
     home.write(Session(number=1))
     run(threadbook, home)

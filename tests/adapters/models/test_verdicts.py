@@ -168,7 +168,17 @@ def test_what_nobody_listens_at_is_no_connection():
     assert (found.kind, found.reason, found.stops) == ("transient", "no_connection", False)
 
 
-@pytest.mark.parametrize("base_url", ["http://[::1", "http://a b/v1", "http://"])
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "http://[::1",
+        "http://a b/v1",
+        "http://",
+        "http://127.0.0.1:99999",
+        "http://a..b",
+        "https://a/?k=v",
+    ],
+)
 def test_an_address_that_is_none_ends_in_words(base_url):
     with ModelServer() as server:
         found = read(server, base_url=base_url)
