@@ -66,7 +66,7 @@ class Statement(Struct, kw_only=True):
     first: int
     end: int
     kind: Kind | None  # None: a label over a list.
-    text: str
+    text: str = ""
     quotes: tuple[str, ...] = ()
 
 
@@ -164,13 +164,14 @@ def statements_of(lines: list[str]) -> Iterator[Statement]:
     front = bool(lines) and lines[0].strip() == "---"
     preferences = fenced = False
     open_: Statement | None = None
+    said: list[str] = []  # Its lines.
     for at, line in enumerate(lines):
         bare = line.strip()
         if fenced or _FENCE.match(line):
             border = bool(_FENCE.match(line))
             fenced = fenced != border
             if open_ is not None:
-                yield finished(open_)
+                yield finished(open_, said)
                 open_ = None
             if bare and not border:
                 yield from one(at, line, "fact")
@@ -179,10 +180,11 @@ def statements_of(lines: list[str]) -> Iterator[Statement]:
             front = False
         says_nothing = not bare.strip("-*_")
         if open_ is not None and not says_nothing and not starts(line):
-            open_.end, open_.text = at + 1, f"{open_.text} {bare}"
+            open_.end = at + 1
+            said.append(bare)
             continue
         if open_ is not None:
-            yield finished(open_)
+            yield finished(open_, said)
             open_ = None
         if says_nothing:
             continue
@@ -196,11 +198,10 @@ def statements_of(lines: list[str]) -> Iterator[Statement]:
             yield from one(at, line, "index")
         else:
             wish = preferences or _A_WISH.search(line)
-            open_ = Statement(
-                first=at, end=at + 1, kind="preference" if wish else "fact", text=bare
-            )
+            open_ = Statement(first=at, end=at + 1, kind="preference" if wish else "fact")
+            said = [bare]
     if open_ is not None:
-        yield finished(open_)
+        yield finished(open_, said)
 
 
 def starts(line: str) -> bool:
@@ -208,12 +209,13 @@ def starts(line: str) -> bool:
 
 
 def one(at: int, line: str, kind: Kind) -> Iterator[Statement]:
-    yield finished(Statement(first=at, end=at + 1, kind=kind, text=line.strip()))
+    yield finished(Statement(first=at, end=at + 1, kind=kind), [line.strip()])
 
 
-def finished(statement: Statement) -> Statement:
-    """The statement without its bullet, and the quotes that it gives as a person's."""
-    text = _BULLET.sub("", statement.text)
+def finished(statement: Statement, said: list[str]) -> Statement:
+    """The statement with its text, which has no bullet, and the quotes that it gives as a
+    person's."""
+    text = _BULLET.sub("", " ".join(said))
     quotes = [
         (found.start(), next(filter(None, found.groups()))) for found in _QUOTE.finditer(text)
     ]

@@ -17,6 +17,12 @@ from .failures import AnswerFailed, of_event, word
 
 Item = dict[str, Any]
 
+# What a server counts is only its word. More than this no call can cost, and sums of it still fit
+# into the tables.
+COUNT_MAX = 1_000_000_000
+# Four is usual. A server that does not keep to the cap may still not hold up a run for minutes.
+CHARS_A_TOKEN_MAX = 64
+
 
 class Call(Struct, frozen=True, kw_only=True):
     """A tool that the model wants called. `arguments` is JSON, or what a model takes for it."""
@@ -79,6 +85,8 @@ def answer(reply: Reply, *, tokens_max: int) -> Answer:
         if item.get("type") == "function_call"
     )
     text = final_text(items)
+    if text is not None and len(text) > tokens_max * CHARS_A_TOKEN_MAX:
+        raise AnswerFailed("bad_reply", "reply_too_large")
     if text is None and not calls and cut is None:
         if not reply.is_whole:
             raise AnswerFailed("transient", "stream_ended_early")
@@ -254,7 +262,9 @@ def usage(known: Tokens, said: Any, in_name: str, out_name: str) -> Tokens:
 
 
 def count(said: Any) -> int:
-    return max(said, 0) if isinstance(said, int) and not isinstance(said, bool) else 0
+    if not isinstance(said, int) or isinstance(said, bool):
+        return 0
+    return min(max(said, 0), COUNT_MAX)
 
 
 def index(said: Item) -> int:

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a line of a memory is one line.
 import json
+import time
 
 import pytest
 from msgspec.structs import replace
@@ -419,3 +420,15 @@ def test_a_long_session_is_read_once_in_a_time_that_grows_with_it():
 
     assert len(asked) == len(heard)
     assert "make check" in found.raw_memory
+
+
+def test_an_answer_of_very_many_lines_is_looked_through_in_a_time_that_grows_with_it():
+    def seconds(lines):
+        began = time.process_time()
+        checked(reading("word\n" * lines), iter(()))
+        return time.process_time() - began
+
+    few = min(seconds(20_000) for _ in range(3))
+    many = seconds(160_000)
+
+    assert many < 24 * few  # Eight times as long, where it took sixty-four times.

@@ -10,6 +10,7 @@ import threading
 import pytest
 from msgspec.structs import replace
 from threadbook.adapters.models import stage_one
+from threadbook.adapters.models.replies import CHARS_A_TOKEN_MAX, COUNT_MAX
 from threadbook.application.ports import Extracted, Failure, NoLongerASession
 from threadbook.domain.evidence import token_limit
 from threadbook.prompts import filled, prompt
@@ -387,6 +388,27 @@ def test_a_usage_that_is_missing_or_odd_counts_as_nothing(usage):
         found = read(server)
 
     assert (found.tokens.calls, found.tokens.input, found.tokens.output) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("said", [2**62, 2**63, 10**4_000])
+def test_a_usage_beyond_reason_counts_as_much_as_a_table_can_add_up(said):
+    text = json.dumps({"rollout_summary": "s", "raw_memory": "r", "rollout_slug": None})
+    usage = {"input_tokens": said, "output_tokens": said}
+    with ModelServer(Reply(response(text, usage=usage)), style="json") as server:
+        found = read(server)
+
+    assert found.tokens.input == found.tokens.output == COUNT_MAX
+    assert COUNT_MAX * 1_000_000_000 < 2**63
+
+
+def test_an_answer_far_beyond_its_cap_is_no_answer():
+    session = Session()
+    text = {"rollout_summary": "s", "raw_memory": "w" * 2_000 * CHARS_A_TOKEN_MAX}
+    with ModelServer(Reply(response(json.dumps(text)))) as server:
+        found = read(server, session)
+
+    assert (found.kind, found.reason) == ("bad_reply", "reply_too_large")
+    assert found.tokens.output == 20
 
 
 def test_every_token_of_a_reply_is_counted_by_its_kind():
