@@ -81,7 +81,12 @@ class Row(Struct, kw_only=True):
     chars: int = 0
     bytes_torn: int = 0
     text: bytes = b""  # As it is shown; empty until asked for.
+    label_bytes: int = 0  # So much of the text is not the item's.
     is_cut: bool = False
+
+    @property
+    def held_bytes(self) -> int:
+        return self.size - self.bytes_torn
 
 
 def token_limit(context_window: int) -> int:
@@ -239,9 +244,9 @@ class _Ends:
             self._ends.append(len(self.head))
             return
         self._waiting.append(row)
-        self._waiting_bytes += _held(row)
-        while self._waiting_bytes - _held(self._waiting[0]) > 2 * self.right + 4:
-            self._waiting_bytes -= _held(self._waiting[0])
+        self._waiting_bytes += row.held_bytes
+        while self._waiting_bytes - self._waiting[0].held_bytes > 2 * self.right + 4:
+            self._waiting_bytes -= self._waiting[0].held_bytes
             self._let_go(self._waiting.popleft())
 
     def close(self) -> None:
@@ -284,10 +289,6 @@ class _Ends:
         self.is_apart = True
 
 
-def _held(row: Row) -> int:
-    return row.size - row.bytes_torn
-
-
 # v2: rows.
 
 
@@ -306,7 +307,9 @@ def labelled(row: Row) -> bytes:
             said, extra = cut_bytes(said, cap, extra), 0
             row.is_cut = True
         row.is_cut = row.is_cut or row.bytes_torn > 0
-        row.text = f"[{LABELS[row.tier]}]\n".encode() + said + b"\n"
+        label = f"[{LABELS[row.tier]}]\n".encode()
+        row.text = label + said + b"\n"
+        row.label_bytes = len(label) + 1
     return row.text
 
 
@@ -337,7 +340,7 @@ def _tiers(shown: Iterable[Shown], bytes_max: int) -> Evidence:
         while holding[row.tier] - min(ring[0].size, ROW_BYTES) > 2 * bytes_max:
             holding[row.tier] -= min(ring.popleft().size, ROW_BYTES)
     chosen = _chosen(held, bytes_max)
-    return written(chosen, count, total, gap=lambda items, size: GAP.encode())
+    return written(chosen, count, total, gap=lambda items, size: GAP.encode(), join=lines)
 
 
 def _chosen(held: dict[Tier, deque[Row]], bytes_max: int) -> dict[int, tuple[Row, bytes]]:
@@ -373,9 +376,9 @@ def written(
     total: int,
     *,
     gap: Callable[[int, int], bytes],
+    join: Callable[[list[bytes]], bytes],
 ) -> Evidence:
-    """The chosen rows in file order, a gap for what lies between. The last line's end goes to
-    whoever writes on."""
+    """The chosen rows in file order, a gap for what lies between, and what that leaves out."""
     parts: list[bytes] = []
     next_order, next_at = 0, 0
     cut = lacking = 0
@@ -386,14 +389,19 @@ def written(
         parts.append(text)
         if text != row.text or row.is_cut:
             cut += 1
-            lacking += max(0, row.size - (len(text) - len(LABELS[row.tier]) - 4))
+            lacking += max(0, row.size - (len(text) - row.label_bytes))
         next_order, next_at = order + 1, row.at + row.size
     if count > next_order:
         parts.append(gap(count - next_order, total - next_at))
     left_out = total - sum(row.size for row, _ in chosen.values())
     return Evidence(
-        text=b"".join(parts).decode().removesuffix("\n"),
+        text=join(parts).decode(),
         items=count,
         omitted=count - len(chosen) + cut,
         omitted_bytes=left_out + lacking,
     )
+
+
+def lines(parts: list[bytes]) -> bytes:
+    """The last line's end goes to whoever writes on."""
+    return b"".join(parts).removesuffix(b"\n")

@@ -17,6 +17,7 @@ from .evidence import (
     Shown,
     cut_bytes,
     labelled,
+    lines,
     rows,
     written,
 )
@@ -33,7 +34,7 @@ def whole_turns(shown: Iterable[Shown], *, version: str, bytes_max: int) -> Evid
     read.all(rows(shown, keep=ROW_BYTES if version == "v2" else max(1_024, bytes_max // 2)))
     choice = _Choice(read, version, bytes_max)
     choice.make()
-    return choice.array() if version == "v1" else choice.rows()
+    return choice.evidence()
 
 
 class _Read:
@@ -55,21 +56,21 @@ class _Read:
             self.count += 1
             self.total += row.size
             self.rows_in_turn[row.turn] += 1
-            weight = row.size - row.bytes_torn
+            weight = row.held_bytes
             if head_bytes <= self.bytes_max:
                 head.append(row)
                 head_bytes += weight
                 continue
             tail.append(row)
             tail_bytes += weight
-            while tail_bytes - (weight := _weight(tail[0])) > 2 * self.bytes_max:
+            while tail_bytes - (weight := tail[0].held_bytes) > 2 * self.bytes_max:
                 gone = tail.popleft()
                 tail_bytes -= weight
                 if gone.tier == "human":
                     human.append(gone)
                     human_bytes += weight
-                    while human_bytes - _weight(human[0]) > self.bytes_max:
-                        human_bytes -= _weight(human.popleft())
+                    while human_bytes - human[0].held_bytes > self.bytes_max:
+                        human_bytes -= human.popleft().held_bytes
         for row in (*head, *human, *tail):
             self.held[row.order] = row
             # What stands before the first message of a person's belongs to its turn.
@@ -132,7 +133,7 @@ class _Choice:
 
     def _whole(self, each: Sequence[Row], share: int) -> bool:
         # Cheaper than to hide secrets in what is far too long anyway.
-        if sum(_weight(row) for row in each) > 4 * share + 4_096 and self.version == "v1":
+        if sum(row.held_bytes for row in each) > 4 * share + 4_096 and self.version == "v1":
             return False
         if any(row.bytes_torn for row in each) and self.version == "v1":
             return False
@@ -183,43 +184,23 @@ class _Choice:
         bare = {"type": "message", "role": item.get("role", "user"), "content": said}
         return encoded(bare) if not self.chosen else None
 
-    def rows(self) -> Evidence:
-        return written(
-            self.chosen,
-            self.read.count,
-            self.read.total,
-            gap=lambda items, size: f"[... {items} response items omitted ...]\n".encode(),
-        )
+    def evidence(self) -> Evidence:
+        read = self.read
+        if self.version == "v1":
+            return written(self.chosen, read.count, read.total, gap=_gap, join=_array)
+        return written(self.chosen, read.count, read.total, gap=_gap_in_words, join=lines)
 
-    def array(self) -> Evidence:
-        parts: list[bytes] = []
-        next_order = next_at = cut = lacking = 0
-        for order in sorted(self.chosen):
-            row, text = self.chosen[order]
-            if order > next_order:
-                parts.append(_gap(order - next_order, row.at - next_at))
-            parts.append(text)
-            if text != row.text or row.is_cut:
-                cut += 1
-                lacking += max(0, row.size - len(text))
-            next_order, next_at = order + 1, row.at + row.size
-        if self.read.count > next_order:
-            parts.append(_gap(self.read.count - next_order, self.read.total - next_at))
-        left_out = self.read.total - sum(row.size for row, _ in self.chosen.values())
-        return Evidence(
-            text=(b"[" + b",".join(parts) + b"]").decode(),
-            items=self.read.count,
-            omitted=self.read.count - len(self.chosen) + cut,
-            omitted_bytes=left_out + lacking,
-        )
+
+def _array(parts: list[bytes]) -> bytes:
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _gap_in_words(items: int, size: int) -> bytes:
+    return f"[... {items} response items omitted ...]\n".encode()
 
 
 def _gap(items: int, size: int) -> bytes:
     return encoded({"type": "omitted", "items": items, "bytes": size})
-
-
-def _weight(row: Row) -> int:
-    return row.size - row.bytes_torn
 
 
 def _shortened(value: Any, most: int) -> Any:
