@@ -119,7 +119,7 @@ def test_keys_of_run(story):
     report = to_builtins(story.run())
 
     assert set(report) >= {"ingested", "skipped_lines", "stage1", "phase2", "tokens", "waiting"}
-    assert set(report["stage1"]) == {"claimed", "succeeded", "no_output", "failed", "waiting"}
+    assert set(report["stage1"]) >= {"claimed", "succeeded", "no_output", "failed", "waiting"}
     (root,) = report["phase2"]
     assert set(root) >= {"version", "scope", "status", "added", "modified", "deleted"}
     assert root["version"] == "v1"

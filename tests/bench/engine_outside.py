@@ -13,9 +13,10 @@ from statistics import median
 from threadbook.adapters import git
 from threadbook.adapters.memory import Memory
 from threadbook.adapters.store import SqliteStore
-from threadbook.application.phase2 import publication
+from threadbook.application.phase2 import Made, publication
 from threadbook.application.render import render
 from threadbook.application.roots import Root
+from threadbook.domain.carried import Carried
 from threadbook.domain.events import (
     Phase2Succeeded,
     Selected,
@@ -201,7 +202,8 @@ def remember(store: SqliteStore) -> None:
         stream = consolidation_stream("v1", "global")
         with memory.store.writing(actor="pipeline") as tx:
             outputs = tx.find(stage1_outputs, "WHERE memory_mode = 'enabled' LIMIT 256")
-            published = publication(around, tx, root, files, run_id=None, now=around.now())
+            made = Made(consolidator="offline", files=files, carried=Carried())
+            published = publication(around, tx, root, made, run_id=None, now=around.now())
             succeeded = Phase2Succeeded(
                 at=around.now(),
                 memory_version="v1",
