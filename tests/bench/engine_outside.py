@@ -202,7 +202,7 @@ def remember(store: SqliteStore) -> None:
         stream = consolidation_stream("v1", "global")
         with memory.store.writing(actor="pipeline") as tx:
             outputs = tx.find(stage1_outputs, "WHERE memory_mode = 'enabled' LIMIT 256")
-            made = Made(consolidator="offline", files=files, carried=Carried())
+            made = Made(consolidator="offline", files=files, carried=Carried(salt="bench"))
             published = publication(around, tx, root, made, run_id=None, now=around.now())
             succeeded = Phase2Succeeded(
                 at=around.now(),
