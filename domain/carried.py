@@ -145,6 +145,8 @@ def applied(carried: Carried, path: str, made: str) -> str:
             for line in added.lines
             if not is_statement(line) or statement(carried.salt, line) not in there
         ]
+    if made.endswith("\n") and lines and lines[-1]:
+        lines.append("")
     return "\n".join(lines)
 
 

@@ -284,7 +284,8 @@ def test_a_file_of_the_folder_that_stays_is_found_by_its_words_and_by_its_name(
 
 def test_a_kept_edit_that_stays_is_found(planted, monkeypatch):
     memory_file = planted.root() / "MEMORY.md"
-    memory_file.write_text(f"{memory_file.read_text()}\nremember: {SENTENCE}\n")
+    # What is no text is laid beside the root.
+    memory_file.write_bytes(f"{memory_file.read_text()}\nremember: {SENTENCE}\n".encode() + b"\xff")
     planted.run()
     monkeypatch.setattr(Workspace, "remove_edits", lambda *_: 0)
 

@@ -110,6 +110,13 @@ def test_a_changed_line_is_the_persons_and_has_no_task_any_more():
     assert '"never use tabs"' not in again
 
 
+def test_a_file_that_was_written_anew_ends_as_it_did_and_takes_in_what_is_new():
+    carried = done("mine\n")
+
+    assert applied(carried, PATH, FIRST) == "mine\n"
+    assert applied(carried, PATH, SECOND) == "mine\n- `ls` passed [Task 9]\n"
+
+
 def test_line_ends_of_another_system_are_no_edit():
     assert applied(done(FIRST.replace("\n", "\r\n")), PATH, SECOND) == SECOND
 

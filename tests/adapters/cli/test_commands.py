@@ -228,8 +228,8 @@ def test_run_tells_of_a_kept_edit(commands):
 
     told = commands("run", "--sessions", commands.home.sessions)
 
-    assert "your edit was kept: " in told.out
-    assert ".edits/" in told.out
+    assert "your edit was kept: MEMORY.md" in told.out
+    assert "mine\n" in (commands.home.root() / "MEMORY.md").read_text()
 
 
 def test_the_sample_shows_its_first_lines_and_is_there_once(commands, tmp_path):
