@@ -120,11 +120,12 @@ class Extractions:
             return
         ended, _ = wait(self.futures, return_when=FIRST_COMPLETED)
         for future in ended:
-            claimed, watched = self.futures.pop(future)
+            claimed, watched = self.futures[future]
             error = future.exception()
             if error is not None and not isinstance(error, ExtractionFailed | Failure):
                 raise error
             self.end(claimed, watched, error or future.result())
+            del self.futures[future]  # Now: whoever is stopped before has still to give it back.
 
     def end(
         self,

@@ -184,6 +184,40 @@ def test_a_stop_gives_every_lease_back_with_what_its_call_has_cost(home):
     assert asking(home, Later(taught)).stage1.succeeded == 12
 
 
+def test_a_stop_while_an_answer_is_looked_through_counts_what_it_has_cost(home):
+    home.write(*sessions(3))
+    rollouts = home.memory._around.rollouts
+    all_there = threading.Barrier(3)
+
+    class Stopped:
+        """Somebody presses Ctrl-C when the second answer's quotes are looked up."""
+
+        looked = 0
+
+        def __getattr__(self, name):
+            return getattr(rollouts, name)
+
+        def items(self, *args, **more):
+            self.looked += 1
+            if self.looked == 2:
+                raise KeyboardInterrupt
+            return rollouts.items(*args, **more)
+
+    def answer(thread_id):
+        all_there.wait(30)
+        return replace(taught(thread_id), prompt_digest="p")
+
+    home.memory._around = replace(home.memory._around, rollouts=Stopped())
+    with pytest.raises(KeyboardInterrupt):
+        asking(home, Later(answer))
+
+    (released, *others) = home.events(Stage1LeaseReleased)
+    assert released.tokens == cost()
+    recorded = [*home.events(Stage1Succeeded), released, *others]
+    assert len(recorded) == len(home.events(Stage1LeaseClaimed)) == 3
+    assert all(each.tokens.calls == 1 for each in recorded)
+
+
 def test_a_start_reads_so_many_and_a_backfill_all(home):
     home.write(*sessions(5))
 
