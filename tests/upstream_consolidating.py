@@ -339,7 +339,12 @@ SEEN: dict[str, tuple[str, ...]] = {
     "edits: summary file deleted by hand": (EDITED,),
     "edits: foreign file in rollout_summaries, stray file in the root": (EDITED,),
     "edits: symlink in the folder": (EDITED,),
-    "edits: .git deleted": (EDITED, FOLDER + "test_without_its_git_folder_everything_is_new"),
+    "edits: .git deleted": (
+        EDITED,
+        FOLDER + "test_without_its_git_folder_everything_is_new",
+        SCENARIOS
+        + "test_the_page_is_made_against_what_the_log_published_last_whatever_the_baseline_says",
+    ),
     "extret: resources of extensions by age": (
         RESOURCES,
         SCENARIOS + "test_resources_go_by_age_also_where_no_session_is_selected",

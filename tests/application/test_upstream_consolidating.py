@@ -331,6 +331,30 @@ def test_the_model_of_the_settings_is_the_one_that_is_asked(empty, monkeypatch, 
     assert [each.consolidator for each in home.events(ArtifactsPublished)] == [model]
 
 
+def test_the_page_is_made_against_what_the_log_published_last_whatever_the_baseline_says(made):
+    shutil.copytree(made.root() / ".git", made.folder / "older")
+    added = Session(number=3, says=("from now on always feed the kestrel",), ended_at=NOON)
+    made.write(added)
+    run(made, Agent())
+    published = content(made.root())
+    shutil.rmtree(made.root() / ".git")
+    shutil.move(made.folder / "older", made.root() / ".git")
+    agent = Agent()
+
+    alone = run(made.later(DAY_S / 2), agent).phase2
+    made.memory.pollute(B.id, "web_search")
+    gone = summary_of(made, B)
+    run(made, agent)
+
+    assert alone == []
+    assert [listed(agent, number) for number in range(len(agent.tasks))] == [
+        [*raw(made), f"D {gone}"]
+    ]
+    assert agent.tasks[0].staged["memory_summary.md"] == published["memory_summary.md"]
+    assert not made.events(FolderEdited)
+    assert clean(made)
+
+
 # An agent that fails.
 
 
