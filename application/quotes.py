@@ -83,7 +83,7 @@ def checked(found: Extracted, items: Iterator[AnyItem]) -> Extracted:
     lines = [Line(text=each.text, kind=each.kind or "fact") for each in judged]
     judge = Judge([*lines, Line(text=slug, kind="index")])
     spoken = Spoken(listen(judge, items))
-    verdicts = {quote: spoken.find(quote, similarity) for each in judged for quote in each.quotes}
+    verdicts = {quote: spoken.find(quote) for each in judged for quote in each.quotes}
     said = {
         at: tuple(q for q in each.quotes if is_a_persons(q, verdicts[q]))
         for at, each in enumerate(judged)
@@ -280,20 +280,3 @@ def evidence_of(quote: str, verdict: Verdict) -> dict[str, Any]:
         "at_ms": verdict.typed.at_ms if verdict.typed else None,
         "found": verdict.found,
     }
-
-
-def similarity(left: str, right: str) -> float:
-    """Twice the letters that both have in one order, as a share of all: what rapidfuzz calls
-    `ratio`. The longest common subsequence by bits of a number, a step a letter."""
-    if not left or not right:
-        return 0.0
-    places: dict[str, int] = {}
-    for at, letter in enumerate(left):
-        places[letter] = places.get(letter, 0) | 1 << at
-    every = (1 << len(left)) - 1
-    free = every
-    for letter in right:
-        here = free & places.get(letter, 0)
-        free = ((free + here) | (free - here)) & every
-    common = len(left) - free.bit_count()
-    return 2 * common / (len(left) + len(right))

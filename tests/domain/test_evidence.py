@@ -251,6 +251,19 @@ def session(turns, *, words=40):
     return shown
 
 
+@pytest.mark.parametrize("aligned", [False, True])
+def test_of_a_row_that_v2_cuts_what_is_missing_is_counted_without_its_label(aligned):
+    long = said("w" * 20_000)
+    size = len(json.dumps(long.item, separators=(",", ":")))
+
+    evidence = render([long, answered("a")], version="v2", tokens=10_000, aligned=aligned)
+
+    row, _, rest = evidence.text.removeprefix("[human user]\n").partition("\n")
+    assert rest.startswith("[assistant final]\n")
+    assert (evidence.items, evidence.omitted) == (2, 1)
+    assert evidence.omitted_bytes == size - len(row.encode())
+
+
 def test_aligned_v1_leaves_whole_turns_out_of_the_middle_and_stays_an_array():
     evidence = render(session(60), version="v1", tokens=1_500, aligned=True)
 

@@ -5,8 +5,7 @@ import re
 import time
 
 import pytest
-from threadbook.application.quotes import similarity
-from threadbook.domain.quotes import Spoken, Typed, negators
+from threadbook.domain.quotes import Spoken, Typed, negators, similarity
 
 # Invented sentences as people type them, in sessions of seven.
 SAID = (
@@ -100,14 +99,14 @@ DISGUISES = {
 def test_what_was_typed_is_found_exactly_in_every_disguise(disguise):
     change = DISGUISES[disguise]
 
-    found = [(session.find(change(text), similarity), at) for session, text, at in CASES]
+    found = [(session.find(change(text)), at) for session, text, at in CASES]
 
     assert {verdict.found for verdict, _ in found} == {"exact"}
     assert all(verdict.typed.line == at for verdict, at in found)
 
 
 def test_a_slip_of_the_fingers_is_near():
-    found = [session.find(typo(text), similarity).found for session, text, _ in CASES]
+    found = [session.find(typo(text)).found for session, text, _ in CASES]
 
     assert set(found) == {"near"}
 
@@ -123,14 +122,14 @@ def test_no_paraphrase_is_found():
         "linting after each edit is unnecessary since CI does it",
     )
 
-    found = [SPOKEN[0].find(text, similarity).found for text in paraphrases]
+    found = [SPOKEN[0].find(text).found for text in paraphrases]
 
     assert set(found) == {"missing"}
 
 
 def test_no_quote_is_found_in_another_session():
     others = [
-        (SPOKEN[other].find(text, similarity).found, text)
+        (SPOKEN[other].find(text).found, text)
         for at, text in enumerate(SAID)
         for other in range(len(SPOKEN))
         if other != at // 7
@@ -154,7 +153,7 @@ def test_no_quote_is_found_in_another_session():
     ],
 )  # fmt: skip
 def test_another_number_another_not_or_half_a_word_is_no_quote(typed, quote):
-    assert spoken([typed]).find(quote, similarity).found == "missing"
+    assert spoken([typed]).find(quote).found == "missing"
 
 
 @pytest.mark.parametrize(
@@ -169,21 +168,21 @@ def test_another_number_another_not_or_half_a_word_is_no_quote(typed, quote):
     ],
 )  # fmt: skip
 def test_pieces_in_order_and_other_scripts_are_found(typed, quote):
-    assert spoken(["something else", typed]).find(quote, similarity).found == "exact"
+    assert spoken(["something else", typed]).find(quote).found == "exact"
 
 
 def test_pieces_in_another_order_or_far_apart_are_not_found():
     session = spoken(["first this and at last that", "one fern " + "x " * 5_000 + "two ferns"])
 
-    assert session.find("at last that ... first this", similarity).found == "missing"
-    assert session.find("one fern ... two ferns", similarity).found == "missing"
+    assert session.find("at last that ... first this").found == "missing"
+    assert session.find("one fern ... two ferns").found == "missing"
 
 
 def test_no_quote_reaches_over_two_messages():
     session = spoken(["always use tabs", "never use spaces in makefiles"])
 
-    assert session.find("tabs never use spaces in makefiles", similarity).found != "exact"
-    assert session.find("always use tabs ... in makefiles", similarity).found == "missing"
+    assert session.find("tabs never use spaces in makefiles").found != "exact"
+    assert session.find("always use tabs ... in makefiles").found == "missing"
 
 
 def test_the_first_message_that_has_it_is_its_place():
@@ -191,7 +190,7 @@ def test_the_first_message_that_has_it_is_its_place():
         [Typed(text=text, line=line, at_ms=line * 10) for line, text in ((3, "a"), (5, "use uv"), (9, "use uv"))]
     )  # fmt: skip
 
-    assert session.find("Use uv.", similarity).typed == Typed(text="use uv", line=5, at_ms=50)
+    assert session.find("Use uv.").typed == Typed(text="use uv", line=5, at_ms=50)
 
 
 @pytest.mark.parametrize(
@@ -219,11 +218,11 @@ def test_an_index_of_megabytes_is_made_and_searched_in_little_time():
     started = time.process_time()
     session = Spoken(pages)
     indexed = time.process_time()
-    found = [session.find(quote, similarity).found for quote in quotes]
+    found = [session.find(quote).found for quote in quotes]
     searched = time.process_time()
-    session.find(missing[0], similarity)
+    session.find(missing[0])
     again = time.process_time()
-    none = [session.find(quote, similarity).found for quote in missing]
+    none = [session.find(quote).found for quote in missing]
     ended = time.process_time()
 
     assert sum(len(each.text) for each in pages) > 4_500_000
