@@ -18,6 +18,7 @@ RACES = "tests/application/test_races.py::"
 RESET = "tests/application/test_reset.py::"
 FORGETTING = "tests/application/test_forgetting.py::"
 CLAUDE = "tests/application/test_importing_claude.py::"
+AGENTS_AT_ONCE = "tests/application/test_agents_at_once.py::"
 START_RACE = "tests/application/test_start_race.py::"
 CODEX_BYTES = "tests/application/test_codex_bytes.py::"
 GIT = "tests/adapters/test_git.py::"
@@ -378,19 +379,23 @@ SEEN: dict[str, tuple[str, ...]] = {
         RACES + "test_a_run_that_is_told_to_stop_gives_its_leases_back",
         AFTER_A_KILL,
         ENDED_IN_A_CALL,
+        AGENTS_AT_ONCE
+        + "test_an_agent_that_was_killed_or_stopped_leaves_the_folder_and_the_next_run_goes_on",
     ),
     "collab: the agent starts another": (TOOLS,),
     "exectrig: three short sessions in a row": (AFTER_A_KILL, ENDED_IN_A_CALL),
     "conc: two root sessions start together": (
         AT_ONCE,
         LEFT_TO_READER,
+        AGENTS_AT_ONCE + "test_two_at_once_ask_one_agent_and_the_other_waits_for_it",
         START_RACE + "test_two_that_read_a_part_each_leave_both_parts_in_the_folder",
         START_RACE
         + "test_what_is_read_while_another_consolidates_is_in_the_folder_when_both_have_ended",
     ),
     "race: the empty consolidation wins": (
-        START_RACE
-        + "test_who_finds_everything_being_read_does_not_consolidate_the_empty_selection",
+        AGENTS_AT_ONCE + "test_a_first_start_of_two_leaves_every_output_in_the_folder",
+        AGENTS_AT_ONCE
+        + "test_an_empty_first_start_of_two_asks_nobody_and_no_folder_rests_after_it",
         AT_ONCE,
         LEFT_TO_READER,
         RACES + "test_a_run_that_finds_its_root_leased_waits_and_then_brings_its_own_output_in",

@@ -1,12 +1,12 @@
-"""Two programs that start at once on one memory, with a model that is paid and a rest of six hours:
-whoever comes first, the folder holds every output when both have ended."""
+"""Two programs that start at once and read a part each, with a model that is paid and a rest of six
+hours: the folder holds every output when both have ended."""
 
 import json
 import threading
 from dataclasses import replace
 
 import pytest
-from threadbook.domain.events import Phase2LeaseClaimed, Stage1LeaseClaimed
+from threadbook.domain.events import Stage1LeaseClaimed
 
 from tests.adapters.cli.commands import Commands
 from tests.application.homes import Home, Session, content
@@ -68,23 +68,6 @@ def two(tmp_path, monkeypatch, capsys, request):
         two.readers.set()
         two.consolidators.set()
         two.home.memory.close()
-
-
-def test_who_finds_everything_being_read_does_not_consolidate_the_empty_selection(two):
-    two.home.write(*SESSIONS[:2])
-    two.consolidators.set()
-    first = two.start()
-    two.wait_for(lambda: two.asked(tools=False) == 2)
-
-    second = ended(two.start())
-    asked = len(two.server.asked)
-    two.readers.set()
-    report = ended(first)
-
-    assert (second["phase2"], second["waiting"], asked) == ([], {"running": 2}, 2)
-    assert [each["status"] for each in report["phase2"]] == ["succeeded"]
-    assert len(two.home.events(Phase2LeaseClaimed)) == 1
-    assert all(fact in two.folder() for fact in FACTS[:2])
 
 
 def test_two_that_read_a_part_each_leave_both_parts_in_the_folder(two):
