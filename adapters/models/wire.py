@@ -4,10 +4,9 @@ The SDK brings the client: the key, the address, status errors, proxies. Its own
 typed events are not used: a job knows better when to come back, each request is counted, and a
 stream is read by `sse`, which costs a fraction.
 
-What a server cannot do is found out by asking it, once, and remembered: an endpoint that it does
-not have, a schema that it does not take, or takes and ignores, a field that it refuses. A deadline
-stands round each call, because a server that sends a comment now and then is never silent. A call
-that is given up has an unknown price; what was reserved for it is booked.
+A deadline stands round each call, because a server that sends a comment now and then is never
+silent. A call that is given up has an unknown price; what was reserved for it is booked. How a
+server is asked that cannot do everything is `fallback`'s.
 """
 
 import asyncio
@@ -22,7 +21,8 @@ from msgspec.structs import replace
 from ...domain.address import is_usable
 from ...domain.events import Tokens
 from .failures import AnswerFailed, Rejected, number
-from .questions import CAN_GO, Question, body, size
+from .fallback import Fallback
+from .questions import Question, body, size
 from .replies import Answer, ChatReply, Reply, ResponsesReply, answer, parsed
 from .servers import Server, Servers
 from .sse import Event, Events
@@ -38,8 +38,6 @@ REPLY_BYTES_MAX = 64 << 20
 BYTES_A_TOKEN = 4
 RESERVE = 1.25  # JSON has fewer bytes a token than prose.
 
-NOT_THERE = (404, 405, 501)
-SCHEMA_FIELDS = ("text.format", "response_format", "json_schema", "structured output")
 STREAM_BEGINS = (b"data:", b"event:", b":", b"id:", b"retry:")
 
 MaySpend = Callable[[int], bool]
@@ -79,61 +77,26 @@ class Wire:
         """`may_spend` is asked before each call, with the most that it may cost. `fits` says
         whether a text is an object of the schema; with it, a server that ignores schemas is told
         from a model that errs. The tokens of all calls are summed, in an `AnswerFailed` too."""
-        spent = Tokens(model=question.model)
         self._connected()
-        server = self._servers.of(self._base_url, question.model)
-        is_prose = False  # It has /responses, and answered in prose: chat may know schemas.
-        # A server may close a connection that was kept open just as it is used again.
-        is_second = False
+        asked = Fallback(question, servers=self._servers, base_url=self._base_url, fits=fits)
         while True:
             most = reserve(question)
             if not may_spend(most.input + most.output):
-                raise AnswerFailed("transient", "budget", tokens=spent, stops=True)
+                raise AnswerFailed("transient", "budget", tokens=asked.spent, stops=True)
             try:
-                found = await self._within_deadline(question, server, most)
+                found = await self._within_deadline(question, asked.server, most)
             except Rejected as rejected:
-                spent += Tokens(model=question.model, calls=1)
-                weaker = weakened(server, rejected)
-                if weaker is not None:
-                    server, is_second = weaker, False
-                    continue
-                failed = rejected.failure()
-                if is_prose and rejected.status in NOT_THERE:
-                    self._learn(question, replace(server, mode="responses", proven=True))
-                    failed = AnswerFailed("bad_reply", "reply_not_json")
-                failed.tokens = spent
-                raise failed from None
+                asked.rejected(rejected)
             except AnswerFailed as failed:
-                spent = failed.tokens = spent + failed.tokens
-                if failed.reason != "hung_up" or is_second:
-                    raise
-                is_second = True
-                continue
-            spent, is_second = spent + found.tokens, False
-            is_object = fits is None or bool(found.calls) or fits(found.text)
-            ended = found.is_cut or found.is_full
-            is_begun = ended and found.text.lstrip().startswith("{")  # An object that was cut.
-            if is_object or is_begun or not is_prose:
-                shown = fits is not None and not found.calls and (is_object or is_begun)
-                self._learn(question, replace(server, proven=server.proven or shown))
-            doubtful = server.mode == "responses" and not server.proven
-            if doubtful and not is_object and not is_begun:
-                is_prose, server = True, replace(server, mode="chat_schema")
-                continue
-            if found.is_cut or (found.is_full and not is_object):
-                raise AnswerFailed("too_long", "cut_by_length", tokens=spent)
-            if not is_object and not found.is_whole:
-                # It may have been the line or the length; a try is spent, so that it ends.
-                raise AnswerFailed("too_long", "answer_broke_off", tokens=spent)
-            return replace(found, tokens=spent)
+                asked.failed(failed)
+            else:
+                if asked.answers(found):
+                    return replace(found, tokens=asked.spent)
 
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
             self._client = None
-
-    def _learn(self, question: Question, server: Server) -> None:
-        self._servers.learn(self._base_url, question.model, server)
 
     async def _within_deadline(self, question: Question, server: Server, most: Tokens) -> Answer:
         try:
@@ -262,27 +225,6 @@ async def drain(contents: AsyncIterator[bytes]) -> None:
         async with asyncio.timeout(DRAIN_S):
             async for _ in contents:
                 pass
-
-
-def weakened(server: Server, rejected: Rejected) -> Server | None:
-    """What is left to try where a server says no; None: nothing."""
-    if server.mode == "responses" and rejected.status in NOT_THERE:
-        return None if rejected.code == "model_not_found" else replace(server, mode="chat_schema")
-    if rejected.status not in (400, 422) or rejected.failure().kind != "bad_reply":
-        return None
-    if server.mode != "chat_json" and rejected.names(*SCHEMA_FIELDS):
-        return replace(server, mode="chat_json")
-    if server.mode == "responses":
-        fields = CAN_GO["responses"]
-    else:
-        fields = CAN_GO["chat"]
-        if server.cap == "max_tokens" and rejected.names("max_tokens", "max_completion_tokens"):
-            return replace(server, cap="max_completion_tokens")
-    for field in fields:
-        words = (field, "thinking") if field.startswith("reasoning") else (field,)
-        if field not in server.without and rejected.names(*words):
-            return replace(server, without=(*server.without, field))
-    return None
 
 
 def remaining_percent(headers: Mapping[str, str]) -> float | None:
