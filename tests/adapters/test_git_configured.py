@@ -2,6 +2,7 @@
 the same, and no program of theirs is started by us or by git's own `status` of the folder."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,20 @@ git.reset(root, at={AT})
 for change in git.changes(root):
     print(change.status, change.path, change.mode_before, change.mode_after, change.after)
 git.reset(root, at={AT})
+"""
+
+# Two whole runs with an edit between them. The name of one folder for all has nothing of a home in it.
+RUNS = """
+import sys
+from pathlib import Path
+from tests.application.homes import Home, Session
+home = Home(Path(sys.argv[1]), scope="global")
+home.write(Session(number=1), Session(number=2, says=("please never use tabs here",)))
+home.run()
+path = home.root() / "memory_summary.md"
+path.write_text(path.read_text() + "- buy milk\\n")
+print(home.later(60).run().phase2[0].modified)
+home.memory.close()
 """
 
 
@@ -160,19 +175,22 @@ def laid(root: Path) -> Path:
     return root
 
 
-def lived(root: Path, env: dict[str, str]) -> tuple[str, dict[str, bytes]]:
-    """What the changes were, and every byte but the index, which tells inodes and times."""
+def lived(
+    root: Path, env: dict[str, str], *, code: str = LIFE, below: str = "."
+) -> tuple[str, dict[str, bytes]]:
+    """What it printed, and every byte but the index, which tells inodes and times."""
     done = subprocess.run(
-        [sys.executable, "-c", LIFE, str(root)],
+        [sys.executable, "-c", code, str(root)],
         env={**env, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = {path.removeprefix(str(root)): text for path, text in bytes_below(root).items()}
-    del found["/.git/index"]
-    return done.stdout, found
+    found = bytes_below(root / below)
+    (index,) = [path for path in found if path.endswith("/.git/index")]
+    del found[index]
+    return done.stdout, {path.removeprefix(str(root)): text for path, text in found.items()}
 
 
 @pytest.mark.parametrize("where", ["files", "variables"])
@@ -187,6 +205,20 @@ def test_neither_files_nor_variables_of_a_persons_git_change_a_byte_or_start_a_p
     assert (told_there, there) == (told, plain)
     assert [line[:6] for line in told.splitlines()] == ["M MEMO", "A new.", "M run "]
     assert bytes_below(person.decoy) == decoy
+
+
+@pytest.mark.parametrize("where", ["files", "variables"])
+def test_whole_runs_leave_the_same_folder(tmp_path: Path, person: Person, where: str) -> None:
+    folder = tmp_path / "all"  # A session's path stands in the files, so it has to be the same.
+    folder.mkdir()
+    plain = lived(folder, person.plain, code=RUNS, below="home/memories")
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+    there = lived(folder, getattr(person, where), code=RUNS, below="home/memories")
+
+    assert there == plain
+    assert plain[0] == "['memory_summary.md']\n"
 
 
 def test_gits_own_status_is_clean_under_all_their_files(tmp_path: Path, person: Person) -> None:
