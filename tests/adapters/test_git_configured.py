@@ -70,7 +70,7 @@ for change in git.changes(root):
 git.reset(root, at={AT})
 """
 
-# Two whole runs with an edit between them. The name of one folder for all has nothing of a home in it.
+# Two whole runs with an edit between them, on the one folder whose name has no machine in it.
 RUNS = """
 import sys
 from pathlib import Path
