@@ -17,6 +17,8 @@ from ...domain.session import AnyItem, Change, Header
 from .lines import Found
 
 IMAGE = "[Image]"
+LEVELS_MAX = 64  # Of a record; what any program was seen to write has a dozen.
+TOO_DEEP = "[nested too deep]"
 
 _IDENTITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _HALF_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -120,6 +122,18 @@ def compact_json(value: object) -> str:
         return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
     except RecursionError:
         return ""  # Nested beyond reason: no tool takes such arguments.
+
+
+def shallow(value: Any, levels: int = LEVELS_MAX) -> Any:
+    """The value without what lies deeper than anybody looks: Python itself gives up a few hundred
+    levels down, and with it whoever walks such a tree."""
+    if not isinstance(value, dict | list):
+        return value
+    if not levels:
+        return TOO_DEEP
+    if isinstance(value, dict):
+        return {key: shallow(each, levels - 1) for key, each in value.items()}
+    return [shallow(each, levels - 1) for each in value]
 
 
 def kind_name(value: object, otherwise: str) -> str:

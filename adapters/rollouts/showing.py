@@ -25,7 +25,7 @@ from ...domain.session import (
     RolledBack,
     TurnAborted,
 )
-from .base import clean, digest, entries, string, table
+from .base import clean, digest, entries, shallow, string, table
 from .codex import CodexReader
 from .echo import READ_BACK, Own
 from .harness import MEMORY_FENCE, Piece, pieces, without_memory
@@ -93,7 +93,7 @@ class Shower(CodexReader):
         kind, payload = record.get("type"), record.get("payload")
         if self._bare and payload is None and string(kind) in CODEX_ITEMS:
             kind, payload = "response_item", record
-        payload = table(payload)
+        payload = table(shallow(payload))
         told = [self._own.told(item) for item in items]
         own = any(after is not item for after, item in zip(told, items, strict=True))
         if self._copying:

@@ -357,6 +357,35 @@ def test_half_surrogates_and_nul_are_gone_and_names_are_kept_in_their_order(tmp_
     assert told.item["arguments"] == "a\ufffdb"
 
 
+def nested(levels):
+    found = "x"
+    for _ in range(levels):
+        found = {"a": [found]}
+    return found
+
+
+@pytest.mark.parametrize("version", ["v1", "v2"])
+@pytest.mark.parametrize("levels", [30, 300, 450])
+def test_what_is_nested_beyond_reason_is_cut_and_the_rest_is_shown(tmp_path, levels, version):
+    path = written(
+        tmp_path,
+        meta(),
+        message("Before."),
+        item("function_call", name="f", call_id="c", arguments=nested(levels)),
+        item("function_call_output", call_id="c", output=nested(levels)),
+        item("custom_tool_call", name="f", call_id="d", input=[nested(levels)]),
+        record("inter_agent_communication", {"author": "a", "content": nested(levels)}),
+        message("Behind."),
+    )
+
+    text = evidence(path, version)
+
+    assert "Before." in text
+    assert "Behind." in text
+    assert text.count('"type":"function_call') == 2
+    assert ("[nested too deep]" in text) == (levels > 30)
+
+
 # Claude Code.
 
 
