@@ -1,9 +1,10 @@
 """The extractor: a session's evidence is sent to a model, and what it says of it is checked.
 
-A session that is too long for the model is asked again at once, smaller and cut between turns. An
-answer is redacted before anybody looks whether it says something. Tokens are those of all calls of
-a session, whatever came of them. Evidence is rendered by whoever asks; only calls are made in the
-calls' thread, so that a slow answer holds nobody but its own session.
+A session that is too long for the model is asked again at once, smaller and cut between turns.
+Tokens are those of all calls of a session, whatever came of them. Evidence is rendered by whoever
+asks; only calls are made in the calls' thread, so that a slow answer holds nobody but its own
+session. What an answer says is redacted, and found to say something or nothing, by whoever records
+it.
 """
 
 from asyncio import CancelledError, to_thread

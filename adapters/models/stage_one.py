@@ -57,20 +57,12 @@ def digest(memory_version: str) -> str:
 
 
 def texts(memory_version: str, text: str) -> tuple[str, str, str | None]:
-    """Raw memory, summary and slug of an answer, without secrets; an `Unfit` where it does not fit.
-
-    What says nothing once its blanks are gone is empty; and v1 needs both texts, or keeps none.
-    """
+    """Raw memory, summary and slug as an answer says them; an `Unfit` where it does not fit."""
     said = fitted(STAGE_ONE[memory_version], text)
-    summary, slug = hidden(said.rollout_summary), said.rollout_slug
-    raw = hidden(said.raw_memory) if isinstance(said, StageOneV1) else ""
-    if not summary.strip() or (isinstance(said, StageOneV1) and not raw.strip()):
-        return "", "", None
-    slug = hidden(slug) if slug else None
-    return raw, summary, slug if slug and slug.strip() else None
+    raw = said.raw_memory if isinstance(said, StageOneV1) else ""
+    return storable(raw), storable(said.rollout_summary), storable(said.rollout_slug or "") or None
 
 
-def hidden(said: str) -> str:
-    """Without secrets, and without what no body and no file can hold: NULs, half surrogates."""
-    whole = said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return redact(whole.replace("\0", ""))
+def storable(said: str) -> str:
+    """Without what no body and no file can hold: NULs, half surrogates."""
+    return said.encode("utf-16", "surrogatepass").decode("utf-16", "replace").replace("\0", "")

@@ -4,6 +4,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from threadbook.adapters.models.extractor import OpenAIExtractor
+from threadbook.application.kept import kept
 from threadbook.application.ports import ExtractionFailed, Material
 from threadbook.application.surroundings import Provider
 from threadbook.domain.evidence import Evidence
@@ -93,8 +94,8 @@ def read(server, session=None, **more):
         return outcome(asking.extract((session or Session()).material))
 
 
-def verdict(found):
+def verdict(found, version="v1"):
     """In the words of the cases."""
     if not isinstance(found, ExtractionFailed):
-        return "store" if found.rollout_summary.strip() else "no_output"
+        return "no_output" if kept(found, version) is None else "store"
     return "fail_final" if found.kind in ("refused", "source") else "fail_retry"
