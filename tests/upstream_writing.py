@@ -1,8 +1,7 @@
 """Which of our tests pin what each test of upstream's extraction pins.
 
 Names are Codex's: of phase 1, of its input, of its guard, of its prompts as far as the window goes,
-of its sanitizer, and of its start-up as far as phase 1 goes. `PENDING` are those that nobody has
-named a test of ours for yet; it must be empty when this part is done.
+of its sanitizer, and of its start-up as far as phase 1 goes.
 """
 
 EVIDENCE = "tests/adapters/rollouts/test_evidence.py::"
@@ -24,7 +23,7 @@ LEFT = (
 PHASE_1: dict[str, tuple[str, ...]] = {
     "output_schema_requires_rollout_slug_and_keeps_it_nullable": (
         ASKED + "test_the_schema_of_v1_requires_the_slug_and_lets_it_be_null",
-        ASKED + "test_v1_takes_a_missing_or_a_blank_slug_for_none",
+        ASKED + "test_v1_takes_a_missing_or_an_empty_slug_for_none",
     ),
     "serializes_memory_rollout_with_agents_removed_but_environment_kept": (
         EVIDENCE + "test_a_message_keeps_its_other_parts_and_lines_of_the_program_are_passed_over",
@@ -124,9 +123,6 @@ STARTUP: dict[str, tuple[str, ...]] = {
 }
 
 ALL = PHASE_1 | INPUT | GUARD | WINDOW | SANITIZER | STARTUP
-
-# Name -> what is still missing. Whoever writes the test puts its node above and takes the name out.
-PENDING: dict[str, str] = {}
 
 # Name -> what we do otherwise on purpose.
 DEPARTURES: dict[str, str] = {
