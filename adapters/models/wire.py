@@ -163,7 +163,7 @@ class Wire:
                     api_key=key,
                     max_retries=0,
                     timeout=httpx2.Timeout(self._deadline_s, connect=CONNECT_S),
-                    http_client=without_certificates() if self._is_plain else None,
+                    http_client=connections(is_plain=self._is_plain),
                 )
             except (ValueError, httpx2.InvalidURL) as error:
                 raise AnswerFailed("transient", "base_url_unusable", stops=True) from error
@@ -175,14 +175,20 @@ class Wire:
             self.remaining_percent = left
 
 
-def without_certificates() -> "AsyncClient":
-    """For plain HTTP, which a server of one's own speaks: it spares the time to load the world's
-    certificates. Without any, a connection that wanted one would fail."""
+def connections(*, is_plain: bool) -> "AsyncClient":
+    """For plain HTTP, which a server of one's own speaks, without the world's certificates, which
+    take time to load. Without any, a connection that wanted one would fail."""
     import ssl
 
     from openai import DefaultAsyncHttpxClient
 
-    return DefaultAsyncHttpxClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    from .bounded import UNPACKED, bound
+
+    return DefaultAsyncHttpxClient(
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if is_plain else True,
+        headers={"accept-encoding": ", ".join(UNPACKED)},
+        event_hooks={"response": [bound]},
+    )
 
 
 async def read(response: "Response", reply: Reply) -> None:

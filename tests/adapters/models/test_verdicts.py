@@ -1,8 +1,11 @@
 """Every kind of reply has its end: the open cases, and what else servers do, over real HTTP."""
 
+import gzip
 import json
+import socket
 import threading
 import time
+from contextlib import contextmanager, suppress
 
 import pytest
 from threadbook.application.ports import Extracted
@@ -347,6 +350,50 @@ def test_the_share_that_a_provider_has_left_is_the_smallest_it_says():
         outcome(asking.extract(Session().material))  # It says nothing this time.
 
         assert (before, after, asking.remaining_percent) == (None, 30.0, 30.0)
+
+
+@contextmanager
+def endless(head):
+    """A server that answers everybody with this head, and a body without end."""
+
+    def pour(connection):
+        with connection, suppress(OSError):
+            connection.recv(1 << 16)
+            connection.sendall(head.replace("\n", "\r\n").encode())
+            while True:
+                connection.sendall(b"x" * (1 << 16))
+                poured.append(1 << 16)
+
+    def accept():
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=pour, args=(listening.accept()[0],), daemon=True).start()
+
+    poured = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", poured
+
+
+def test_an_error_whose_body_has_no_end_is_known_by_its_beginning():
+    with endless("HTTP/1.1 503 Busy\nconnection: close\n\n") as (base_url, poured):
+        found = read(None, base_url=base_url, deadline_s=20)
+
+    assert (found.reason, found.tokens.calls) == ("http_503", 1)
+    assert sum(poured) < 64 << 20  # What sockets hold, and no gigabytes.
+
+
+@pytest.mark.parametrize("packed", ["gzip, gzip", "zstd", "br"])
+def test_an_answer_that_grows_without_measure_is_not_unpacked(packed):
+    text = gzip.compress(gzip.compress(json.dumps(response(json.dumps(GOOD))).encode()))
+    with ModelServer() as server:
+        server.script = Reply(
+            text.decode("latin-1"), headers={"content-encoding": packed}, style="json"
+        )
+        found = read(server)
+
+    assert found.reason == "no_api_reply"
+    assert set(server.asked[0].headers["accept-encoding"].split(", ")) == {"gzip", "deflate"}
 
 
 def test_one_run_has_one_client_that_keeps_its_connection():
