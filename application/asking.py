@@ -6,7 +6,7 @@ through; where something is refused it is told what and why, and asked again, tw
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from threading import Event, Thread
 
@@ -19,7 +19,7 @@ from ..domain.events import NO_TOKENS, Tokens, consolidation_stream
 from ..domain.proposal import artifacts, refusals
 from ..domain.redaction import redact
 from . import state
-from .ports import ConsolidationFailed, Proposal, Task
+from .ports import ConsolidationFailed, Proposal, Task, ToolUse
 from .purse import Purse
 from .roots import Root
 from .staging import Staging
@@ -37,6 +37,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str]
     tokens: Tokens
     tool_calls: Mapping[str, int]
+    tool_uses: Sequence[ToolUse]
     prompt_digest: str | None
 
 
@@ -57,6 +58,7 @@ class Asking:
         self.budget = budget
         self.tokens = NO_TOKENS
         self.tool_calls: Counter[str] = Counter()
+        self.tool_uses: list[ToolUse] = []
         self.stop = Event()
 
     def answer(self, task: Task, staging: Staging, carried: Carried) -> Answer:
@@ -74,6 +76,7 @@ class Asking:
                         files=self.published(proposal, staging),
                         tokens=self.tokens,
                         tool_calls=dict(self.tool_calls),
+                        tool_uses=self.tool_uses,
                         prompt_digest=proposal.prompt_digest,
                     )
                 if repair == REPAIRS_MAX:
@@ -85,8 +88,8 @@ class Asking:
                 )
             raise ConsolidationFailed("failed_invalid_artifacts")
         except ConsolidationFailed as error:
-            self.count(error.tokens, error.tool_calls)
-            error.tokens = self.tokens
+            self.count(error)
+            error.tokens, error.tool_uses = self.tokens, self.tool_uses
             raise
         finally:
             if self.budget is not None:
@@ -131,7 +134,7 @@ class Asking:
             self.end(asked)
             raise
         proposal = asked.result()
-        self.count(proposal.tokens, proposal.tool_calls)
+        self.count(proposal)
         return proposal
 
     def looked(self, beat_at: float) -> float:
@@ -157,10 +160,11 @@ class Asking:
             return  # It can publish nothing any more, whatever it still does.
         error = asked.exception()
         if error is None:
-            self.count(asked.result().tokens, asked.result().tool_calls)
+            self.count(asked.result())
         elif isinstance(error, ConsolidationFailed):
-            self.count(error.tokens, error.tool_calls)
+            self.count(error)
 
-    def count(self, tokens: Tokens, tool_calls: Mapping[str, int]) -> None:
-        self.tokens += tokens
-        self.tool_calls.update(tool_calls)
+    def count(self, round_: Proposal | ConsolidationFailed) -> None:
+        self.tokens += round_.tokens
+        self.tool_calls.update(round_.tool_calls)
+        self.tool_uses += round_.tool_uses

@@ -20,6 +20,7 @@ from ..domain.events import (
     BodiesErased,
     FolderEdited,
     NoteAdded,
+    Phase2Failed,
     Phase2InputsSelected,
     RootRendered,
     consolidation_stream,
@@ -38,6 +39,7 @@ from .ports import Failure, View, Writing
 from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
 from .requests import request
+from .retention import refs_published
 from .roots import Root, is_artifact, live, manifest, published, texts
 from .surroundings import GLOBAL, Surroundings
 
@@ -197,8 +199,10 @@ def stored_since(view: View, root: Root, first: int) -> list[str]:
     stream = consolidation_stream(root.memory_version, root.scope)
     for recorded in view.events(stream=stream, after=first):
         match recorded.event:
-            case ArtifactsPublished(files=files, removed_ref=removed, carried_ref=carried):
-                refs += [*files, *filter(None, (removed, carried))]
+            case ArtifactsPublished() as made:
+                refs += refs_published(made)
+            case Phase2Failed(tool_uses_ref=str(ref)):
+                refs.append(ref)
             case RootRendered(manifest_ref=ref) | FolderEdited(body_ref=ref):
                 refs.append(ref)
     return refs

@@ -33,7 +33,7 @@ from .asking import Asking
 from .edits import Seen, carried, with_edits
 from .folder import differing, is_behind, is_current
 from .notes import adopt
-from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, View, Writing
+from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, ToolUse, View, Writing
 from .purse import Purse
 from .render import Rendered, render
 from .reports import RootReport
@@ -419,6 +419,7 @@ class Made(Struct, frozen=True, kw_only=True):
     left_out: Mapping[str, str] = {}
     tokens: Tokens = NO_TOKENS
     tool_calls: Mapping[str, int] = {}
+    tool_uses: Sequence[ToolUse] = ()
     prompt_digest: str | None = None
 
 
@@ -468,6 +469,7 @@ def answered(
         },
         tokens=answer.tokens,
         tool_calls=answer.tool_calls,
+        tool_uses=answer.tool_uses,
         prompt_digest=answer.prompt_digest,
     )
 
@@ -574,7 +576,16 @@ def publication(
         carried_ref=tx.put(owner, written(made.carried)) if made.carried.files else None,
         tokens=made.tokens,
         tool_calls=dict(made.tool_calls),
+        tool_uses_ref=kept_uses(tx, root, made.tool_uses),
     )
+
+
+def kept_uses(tx: Writing, root: Root, uses: Sequence[ToolUse]) -> str | None:
+    """As a text that can be erased: whoever names a path may put words into it."""
+    if not uses:
+        return None
+    owner = consolidation_stream(root.memory_version, root.scope)
+    return tx.put(owner, msgspec.json.encode(uses).decode())
 
 
 def still_held(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, stage1_outputs.Row]:
@@ -608,6 +619,7 @@ def fail(
                     else error.retry_after_s
                 ),
                 tokens=error.tokens,
+                tool_uses_ref=kept_uses(tx, root, error.tool_uses),
                 now=around.now(),
             )
         except LeaseLost:

@@ -251,15 +251,28 @@ class Task(Struct, frozen=True, kw_only=True):
     may_spend: Callable[[int], bool] = lambda _: True
 
 
+class ToolUse(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of a tool: what it was about and how large that was in bytes, and none of its text.
+    `path` is empty where it was no path of the folder; `refused` is a code; `to` is where a file
+    was moved."""
+
+    tool: str
+    path: str = ""
+    bytes: int = 0
+    refused: str = ""
+    to: str = ""
+
+
 class Proposal(Struct, frozen=True, kw_only=True):
     """Every file that the folder holds at the end, path -> text; only artifacts of it are ever
     published, and what is not there any more is to go. `unusable` says of other paths why they are
-    no text of ours. `tool_calls` counts calls by name."""
+    no text of ours. `tool_calls` counts calls by name, `tool_uses` are the first of them."""
 
     files: Mapping[str, str]
     unusable: Mapping[str, str] = {}
     tokens: Tokens = NO_TOKENS
     tool_calls: Mapping[str, int] = {}
+    tool_uses: Sequence[ToolUse] = ()
     prompt_digest: str | None = None
 
 
@@ -274,6 +287,7 @@ class ConsolidationFailed(Exception):
         retry_after_s: int | None = None,
         tokens: Tokens = NO_TOKENS,
         tool_calls: Mapping[str, int] | None = None,
+        tool_uses: Sequence[ToolUse] = (),
         stops: bool = False,
     ) -> None:
         super().__init__(reason)
@@ -281,6 +295,7 @@ class ConsolidationFailed(Exception):
         self.retry_after_s = retry_after_s
         self.tokens = tokens
         self.tool_calls = tool_calls or {}
+        self.tool_uses = tool_uses
         self.stops = stops
 
 

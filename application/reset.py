@@ -18,6 +18,7 @@ from ..domain.events import (
     BodiesErased,
     FolderEdited,
     NoteRemoved,
+    Phase2Failed,
     RootRendered,
     Stage1Succeeded,
     StoreReset,
@@ -27,7 +28,7 @@ from .forget import every_root
 from .ports import Failure, Recorded, View
 from .reading import last_change
 from .render import last_reset
-from .retention import refs_of
+from .retention import refs_of, refs_published
 from .roots import by_version
 from .surroundings import VERSIONS, Surroundings
 
@@ -142,7 +143,9 @@ def texts_of_versions(events: Iterable[Recorded], versions: Collection[str]) -> 
             case Stage1Succeeded(memory_version=of) as event if of in versions:
                 refs: Collection[str] = refs_of(event)
             case ArtifactsPublished(memory_version=of) as event if of in versions:
-                refs = [*event.files, *filter(None, (event.removed_ref, event.carried_ref))]
+                refs = refs_published(event)
+            case Phase2Failed(memory_version=of, tool_uses_ref=str(ref)) if of in versions:
+                refs = [ref]
             case RootRendered(memory_version=of, manifest_ref=ref) if of in versions:
                 refs = [ref]
             case FolderEdited(memory_version=of, body_ref=ref) if of in versions:

@@ -12,6 +12,7 @@ from ..domain.events import (
     FolderEdited,
     MemoryModeSet,
     OutputWithdrawn,
+    Phase2Failed,
     RootRendered,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
@@ -106,6 +107,11 @@ def refs_of(row: stage1_outputs.Row | Stage1Succeeded) -> set[str]:
     return {ref for ref in refs if ref is not None}
 
 
+def refs_published(made: ArtifactsPublished) -> list[str]:
+    others = (made.removed_ref, made.carried_ref, made.tool_uses_ref)
+    return [*made.files, *(ref for ref in others if ref is not None)]
+
+
 def texts_of(recorded: Recorded) -> list[tuple[str, set[str]]]:
     match recorded.event:
         case ThreadRegistered(preview_ref=str(ref)) | ThreadChanged(preview_ref=str(ref)):
@@ -114,8 +120,14 @@ def texts_of(recorded: Recorded) -> list[tuple[str, set[str]]]:
             return [("output", refs_of(event))]
         case OutputWithdrawn() | Stage1SucceededNoOutput(output_removed=True):
             return [("output", set())]
-        case ArtifactsPublished(files=files, carried_ref=carried):
-            return [("file", set(files)), ("carried", {carried} if carried else set())]
+        case ArtifactsPublished(files=files, carried_ref=carried, tool_uses_ref=uses):
+            return [
+                ("file", set(files)),
+                ("carried", {carried} if carried else set()),
+                ("uses", {uses} if uses else set()),
+            ]
+        case Phase2Failed(tool_uses_ref=str(ref)):
+            return [("uses", {ref})]
         case RootRendered(manifest_ref=ref):
             return [("manifest", {ref})]
         case FolderEdited(body_ref=ref):

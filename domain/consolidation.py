@@ -174,6 +174,7 @@ def fail(
     reason: str,
     delay_s: int = RETRY_DELAY_S,
     tokens: Tokens = NO_TOKENS,
+    tool_uses_ref: str | None = None,
     now: int,
 ) -> Phase2Failed:
     require_lease(job, ownership_token)
@@ -186,6 +187,7 @@ def fail(
         retry_at=now + max(delay_s, 0),
         retry_remaining=max(job.retry_remaining - 1, 0),
         tokens=tokens,
+        tool_uses_ref=tool_uses_ref,
     )
 
 

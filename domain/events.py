@@ -299,6 +299,7 @@ class ArtifactsPublished(Event, frozen=True, kw_only=True, tag="phase2.artifacts
     carried_ref: str | None = None
     tokens: Tokens = NO_TOKENS
     tool_calls: dict[str, int] = {}
+    tool_uses_ref: str | None = None
 
 
 class Phase2Succeeded(Event, frozen=True, kw_only=True, tag="phase2.succeeded"):
@@ -319,6 +320,7 @@ class Phase2Failed(Event, frozen=True, kw_only=True, tag="phase2.failed"):
     retry_at: int
     retry_remaining: int
     tokens: Tokens = NO_TOKENS
+    tool_uses_ref: str | None = None
 
 
 class RootRendered(Event, frozen=True, kw_only=True, tag="phase2.root_rendered"):

@@ -5,14 +5,14 @@ proposal, also where it never said that it has finished: whoever asked for it ch
 made in a thread of their own, so that whoever asks may itself be in an event loop.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec.json import encode
 
-from ...application.ports import ConsolidationFailed, Proposal, Task
+from ...application.ports import ConsolidationFailed, Proposal, Task, ToolUse
 from ...application.surroundings import Provider
 from ...domain.artifact import RAW_MEMORIES, SUMMARIES
 from ...domain.events import Tokens
@@ -33,6 +33,7 @@ WHAT_TOOLS_DO = (
 
 class Box(Tools, Protocol):
     calls: dict[str, int]  # By the tool's name.
+    done: list[ToolUse]  # The first of them.
 
     def tools(self) -> list[dict[str, Any]]:
         """The tools as the Responses API takes them."""
@@ -57,6 +58,7 @@ class Workplace(Protocol):
         *,
         tokens: Tokens = ...,
         tool_calls: Mapping[str, int] | None = ...,
+        tool_uses: Sequence[ToolUse] = ...,
         prompt_digest: str | None = ...,
     ) -> Proposal: ...
 
@@ -91,7 +93,7 @@ class OpenAIConsolidator:
             try:
                 return self._proposal(task, place, box)
             except ConsolidationFailed as failed:
-                failed.tool_calls = dict(box.calls)
+                failed.tool_calls, failed.tool_uses = dict(box.calls), list(box.done)
                 raise
             finally:
                 box.close()
@@ -112,6 +114,7 @@ class OpenAIConsolidator:
         return place.proposal(
             tokens=loop.tokens,
             tool_calls=dict(box.calls),
+            tool_uses=list(box.done),
             prompt_digest=place.digest(tools=encode(box.tools())),
         )
 

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ...application.ports import ToolUse
 from ...domain.artifact import RAW_MEMORIES, SUMMARIES
+from ...domain.path import folded, names_of, told
 from ...domain.redaction import redact
 from ...domain.refusals import Refused
 from ...domain.search import lines_of
 from ...projections.folder import WORKSPACE_DIFF
-from .names import key, names_of, told
 from .resolver import NotAFile, Resolver
 
 RESULT_CHARS_MAX = 20_000
@@ -42,16 +43,6 @@ class Limits(NamedTuple):
     calls_turn: int = 32
     calls: int = 500
     wall_s: float = 1_800.0
-
-
-class Done(NamedTuple):
-    """One call. A path is empty where it was none of ours; `refused` is a code, or empty."""
-
-    tool: str
-    path: str
-    bytes: int
-    refused: str = ""
-    to: str = ""  # Where a file was moved.
 
 
 class Spent(Refused):
@@ -153,7 +144,7 @@ class Box:
     ) -> None:
         self.limits = limits
         self.calls: dict[str, int] = {}
-        self.done: list[Done] = []
+        self.done: list[ToolUse] = []
         self.finished = False
         self.bytes_written = 0
         self.paths = Resolver(root)
@@ -369,9 +360,9 @@ class Box:
 
     def _writable(self, path: str) -> list[str]:
         names = names_of(path)
-        folded = [key(name) for name in names]
+        folded = [folded(name) for name in names]
         for each in self._read_only:
-            given = [key(name) for name in each.rstrip("/").split("/")]
+            given = [folded(name) for name in each.rstrip("/").split("/")]
             if folded == given or (each.endswith("/") and folded[: len(given)] == given):
                 raise ReadOnly(
                     f"{told(path)} is made from the sessions and notes, and a change of it would"
@@ -403,7 +394,7 @@ class Box:
     def _keep(self, tool: str, asked: Arguments | None, size: int, refused: str) -> None:
         if len(self.done) < self.limits.calls:
             path, to = kept_path(asked, "path"), kept_path(asked, "to")
-            self.done.append(Done(tool, path, size, refused, to))
+            self.done.append(ToolUse(tool=tool, path=path, bytes=size, refused=refused, to=to))
 
 
 def schema(kind: type[Arguments]) -> dict[str, Any]:

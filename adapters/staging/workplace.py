@@ -5,12 +5,12 @@ text that lies in the folder afterwards. What could not be laid there was never 
 it is handed back as it was and does not look deleted.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...application.ports import Proposal, Task
+from ...application.ports import Proposal, Task, ToolUse
 from ...domain.events import NO_TOKENS, Tokens
 from . import brief
 from .folder import Staging, staged
@@ -50,6 +50,7 @@ class Workplace:
         *,
         tokens: Tokens = NO_TOKENS,
         tool_calls: Mapping[str, int] | None = None,
+        tool_uses: Sequence[ToolUse] = (),
         prompt_digest: str | None = None,
     ) -> Proposal:
         """What lies there now."""
@@ -59,6 +60,7 @@ class Workplace:
             unusable=found.refused,
             tokens=tokens,
             tool_calls=tool_calls or {},
+            tool_uses=tool_uses,
             prompt_digest=prompt_digest,
         )
 

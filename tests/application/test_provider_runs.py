@@ -114,6 +114,16 @@ def test_who_wrote_it_with_which_prompt_tools_and_tokens_is_in_the_log(tmp_path)
     assert {each.tokens.model for each in published} == {MODEL}
     assert sum(each.tokens.calls for each in published) == len(asked)
     assert all(each.tool_calls == {"read": 1, "write": 2, "finish": 1} for each in published)
+    with home.memory.store.reading() as view:
+        uses = json.loads(view.body(published[0].tool_uses_ref))
+    assert [(use["tool"], use.get("path")) for use in uses] == [
+        ("read", "raw_memories.md"),
+        ("write", "MEMORY.md"),
+        ("write", "memory_summary.md"),
+        ("finish", None),
+    ]
+    assert all(use.keys() <= {"tool", "path", "bytes", "refused", "to"} for use in uses)
+    assert min(use["bytes"] for use in uses[:3]) > 100
     assert len({each.prompt_digest for each in published}) == 1
     assert report.tokens.calls == len(server.asked)
     assert {each.body["model"] for each in asked} == {MODEL}

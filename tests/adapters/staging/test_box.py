@@ -6,9 +6,9 @@ import signal
 
 import pytest
 from threadbook.adapters.staging import resolver
-from threadbook.adapters.staging.box import TOOLS, Box, Done, Limits
+from threadbook.adapters.staging.box import TOOLS, Box, Limits
 from threadbook.adapters.staging.folder import staged
-from threadbook.application.ports import Failure
+from threadbook.application.ports import Failure, ToolUse
 
 GIVEN = {
     "MEMORY.md": "# Task Group: greeter\nuse make check\n",
@@ -91,13 +91,13 @@ def test_of_a_call_the_tool_the_path_and_the_size_are_kept_and_no_text(box):
     box.call("write", secret)
 
     assert box.done == [
-        Done("write", "MEMORY.md", 46),
-        Done("write", "skills/[REDACTED_SECRET].md", 1),
-        Done("write", "", 0, "bad_name"),
-        Done("move", "MEMORY.md", 0, "", "a.md"),
-        Done("search", "a.md", 0),
-        Done("unknown", "", 0, "bad_call"),
-        Done("write", "", 0, "bad_call"),
+        ToolUse(tool="write", path="MEMORY.md", bytes=46),
+        ToolUse(tool="write", path="skills/[REDACTED_SECRET].md", bytes=1),
+        ToolUse(tool="write", refused="bad_name"),
+        ToolUse(tool="move", path="MEMORY.md", to="a.md"),
+        ToolUse(tool="search", path="a.md"),
+        ToolUse(tool="unknown", refused="bad_call"),
+        ToolUse(tool="write", refused="bad_call"),
     ]
     assert box.calls == {"write": 4, "move": 1, "search": 1, "unknown": 1}
 
