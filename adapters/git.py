@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..projections.folder import is_content
+from ..domain.path import is_content
 from ..projections.workspace_diff import Change
 
 if TYPE_CHECKING:

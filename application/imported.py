@@ -5,8 +5,6 @@ not there any more goes, its words included. They are redacted, bounded, and nam
 can name a file. A handbook is made from sessions, so that its `scope.json` names them.
 """
 
-import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,9 +12,9 @@ import msgspec
 from msgspec import Struct
 
 from ..domain.events import STORE_STREAM, NoteAdded
+from ..domain.path import BadName, folded, names_of
 from ..domain.redaction import redact, redacted
 from ..projections import notes
-from ..projections.folder import is_content
 from .foreign import LeftOut
 from .notes import withdraw
 from .ports import View, Writing
@@ -30,8 +28,6 @@ FILE_BYTES_MAX = 256 * 1024
 PROJECT_BYTES_MAX = 8 * 1024 * 1024
 NAME_BYTES_MAX = 200
 DEPTH_MAX = 10
-
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -180,20 +176,15 @@ def is_key(key: str) -> bool:
 
 
 def is_portable(path: str) -> bool:
-    """Whether every system that a folder may travel to takes the path, and reads it as one below
-    the folder."""
-    names = path.split("/")
+    """Whether it may be a memory's, with room for the folder that it is put in, and is a name that
+    Windows can write."""
+    try:
+        names = names_of(path)
+    except BadName:
+        return False
     return len(names) <= DEPTH_MAX and all(
-        0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX
-        and name[0] not in ".~"
-        and name[-1] not in ". "
+        len(name.encode()) <= NAME_BYTES_MAX
         and name.isprintable()
-        and not set(name) & set('\\:*?"<>|')
-        and not _RESERVED.fullmatch(name)
-        and is_content(name)
+        and not set(name) & set('*?"<>|')
         for name in names
     )
-
-
-def folded(path: str) -> str:
-    return unicodedata.normalize("NFC", path.casefold())

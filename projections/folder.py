@@ -32,22 +32,10 @@ _UUID = re.compile(
 )
 # What would end a header line for some reader, or cannot be written as UTF-8.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 # Unicode's White_Space. Python's own strip takes four separators (U+001C to U+001F) more.
 _WHITE_SPACE = "\t\n\x0b\x0c\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-
-
-def is_content(name: str) -> bool:
-    """Whether a file or folder of this name belongs to the memory, at whatever depth.
-
-    `.git` and everything named like it does not: our temporary files are named so, that no reader
-    takes one for memory, and git refuses trees with names that some file system reads as `.git`.
-    What a desktop drops into every folder that it shows would start a consolidation each time.
-    """
-    plain = _IGNORED_BY_HFS.sub("", name).casefold()
-    return not plain.startswith((".git", "git~", "._")) and plain != ".ds_store"
 
 
 def is_input(path: str) -> bool:

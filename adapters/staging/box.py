@@ -360,10 +360,10 @@ class Box:
 
     def _writable(self, path: str) -> list[str]:
         names = names_of(path)
-        folded = [folded(name) for name in names]
+        wanted = [folded(name) for name in names]
         for each in self._read_only:
             given = [folded(name) for name in each.rstrip("/").split("/")]
-            if folded == given or (each.endswith("/") and folded[: len(given)] == given):
+            if wanted == given or (each.endswith("/") and wanted[: len(given)] == given):
                 raise ReadOnly(
                     f"{told(path)} is made from the sessions and notes, and a change of it would"
                     " have no effect; write what you learn from it to MEMORY.md,"

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...application.ports import Failure
+from ...domain.path import folded, names_of
 from ...domain.refusals import Refused
-from .names import key, names_of
 from .resolver import FOLDER, Entry, Resolver, TooBig
 
 FILES_MAX = 20_000
@@ -236,7 +236,7 @@ def _same(taken: dict[tuple[str, ...], str], names: list[str]) -> str:
     """What was met before and would be this file, or a folder of it, where case is not told."""
     for end in range(1, len(names) + 1):
         path = "/".join(names[:end])
-        before = taken.setdefault(tuple(key(name) for name in names[:end]), path)
+        before = taken.setdefault(tuple(folded(name) for name in names[:end]), path)
         if before != path:
             return before
     return ""

@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Self
 
 from ...application.ports import Failure
+from ...domain.path import DEPTH_MAX, folded, told
 from ...domain.refusals import Refused
-from .names import DEPTH_MAX, key, told
 
 HAS_AT = {os.open, os.mkdir, os.stat, os.unlink, os.rmdir, os.rename} <= os.supports_dir_fd and (
     os.scandir in os.supports_fd
@@ -286,11 +286,11 @@ def _is_another(folder: int, name: str, moved: os.stat_result) -> bool:
 def _refuse_same(folder: int, names: Sequence[str], at: int, but: Sequence[str] = ()) -> None:
     """Refuse a name that another one in the folder would be on some file system."""
     name = names[at]
-    wanted = key(name)
+    wanted = folded(name)
     for there in os.listdir(folder):
         # A file that is moved may change its own case.
         is_itself = [*names[:at], there] == list(but)
-        if there != name and not is_itself and key(there) == wanted:
+        if there != name and not is_itself and folded(there) == wanted:
             raise SameName(
                 f"{told('/'.join(names[: at + 1]))} differs from"
                 f" {told('/'.join([*names[:at], there]))}, which is there, only in upper case or"

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...domain.artifact import SUMMARIES
-from ...projections.folder import WORKSPACE_DIFF, digest, is_content, is_input
+from ...domain.path import DEPTH_MAX, NAME_BYTES_MAX, is_content
+from ...projections.folder import WORKSPACE_DIFF, digest, is_input
 from .tree import (
-    DEPTH_MAX,
     FOLDER,
-    NAME_BYTES_MAX,
     TEXT_BYTES_MAX,
     Place,
     WorkspaceError,

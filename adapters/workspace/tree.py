@@ -8,7 +8,6 @@ or mended, and nothing of git is loaded.
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,19 +16,15 @@ from typing import BinaryIO
 
 from ...application.reading import InvalidPath, NotFile, NotFound, NotText, TooBig, Unreadable
 from ...application.surroundings import FolderUnusable, Kind
+from ...domain.path import DEPTH_MAX, NAME_BYTES_MAX, BadName, has_unseen, is_content, names_of
 from ...domain.scope import folder_name
-from ...projections.folder import WORKSPACE_DIFF, is_content
+from ...projections.folder import WORKSPACE_DIFF
 
 TEXT_BYTES_MAX = 1024 * 1024
-NAME_BYTES_MAX = 255
-DEPTH_MAX = 16
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a pipe laid in place of a file would stop us for ever.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-
-UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\u200b-\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]")
-RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?|[a-z]:.*", re.IGNORECASE)
 
 
 class WorkspaceError(FolderUnusable):
@@ -198,7 +193,7 @@ def readable(path: str) -> list[str] | None:
 
 def may_be_seen(name: str) -> bool:
     """Whether a reader is shown a name: nothing hidden, of git's, or that a terminal would obey."""
-    return name[0] != "." and is_content(name) and not UNSAFE.search(name)
+    return name[0] != "." and is_content(name) and not has_unseen(name) and "\\" not in name
 
 
 def kind_of(mode: int) -> Kind:
@@ -210,22 +205,11 @@ def kind_of(mode: int) -> Kind:
 
 
 def checked(path: str) -> list[str]:
-    """The names of a path that stays below the root on every system that a folder may travel to."""
-    names = path.split("/")
-    for name in names:
-        if (
-            not name
-            or name[0] in ".~"  # "." and ".." are among these.
-            or name[-1] in ". "
-            or not is_content(name)
-            or UNSAFE.search(name)
-            or RESERVED.fullmatch(name)
-            or len(name.encode()) > NAME_BYTES_MAX
-        ):
-            raise WorkspaceError(f"{path!r} is no path for a memory file: {name!r} is not allowed")
-    if len(names) > DEPTH_MAX:
-        raise WorkspaceError(f"{path!r} lies more than {DEPTH_MAX} folders deep")
-    return names
+    """The names of a path that may be written to."""
+    try:
+        return names_of(path)
+    except BadName as refused:
+        raise WorkspaceError(str(refused)) from refused
 
 
 def step(folder: int, name: str, *, made: bool) -> int:

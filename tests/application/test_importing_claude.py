@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.adapters.others import WrongOption, found
 from threadbook.adapters.others.files import FILES_MAX
-from threadbook.adapters.workspace.tree import checked
 from threadbook.application.imported import FILE_BYTES_MAX, PROJECT_BYTES_MAX, is_key, is_portable
 from threadbook.application.importing import InvalidKey
 from threadbook.domain.events import ConsolidationRequested, NoteAdded, NoteRemoved
+from threadbook.domain.path import names_of
 from threadbook.domain.scope import place_key
 
 from tests.application.homes import FERN, MOSS, NOON, Home, Session, content
@@ -574,5 +574,5 @@ NAMES = st.text(
 @given(st.lists(NAMES, min_size=1, max_size=4).map("/".join))
 def test_every_path_that_is_taken_is_one_that_a_folder_takes(path):
     if is_portable(path):
-        assert checked(path)
+        assert names_of(path)
     assert not is_key(path) or "/" not in path

@@ -10,12 +10,13 @@ import os
 import tempfile
 from pathlib import Path
 
-from hypothesis import event, example, given, settings
+from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
+from threadbook.adapters import git
 from threadbook.adapters.staging.box import INPUTS, TOOLS, Box, Limits
 from threadbook.adapters.staging.folder import staged
-from threadbook.adapters.staging.names import BadName, key, names_of
-from threadbook.adapters.workspace.tree import checked
+from threadbook.adapters.workspace import Workspace
+from threadbook.domain.path import BadName, folded, names_of
 
 GIVEN = {
     "MEMORY.md": "one two one\n",
@@ -169,10 +170,10 @@ def test_only_its_own_files_change_as_it_was_told_and_are_counted(calls):
         assert {path: text for path, text in files.items() if is_input(path)} == {
             path: text for path, text in GIVEN.items() if is_input(path)
         }
-        folded = [tuple(map(key, path.split("/"))) for path in files]
-        assert len(set(folded)) == len(folded)
+        told_alike = [tuple(map(folded, path.split("/"))) for path in files]
+        assert len(set(told_alike)) == len(told_alike)
         assert all(len(text.encode()) <= LIMITS.bytes_file for text in files.values())
-        assert all(checked(path) for path in files)
+        assert all(names_of(path) for path in files)
 
 
 @settings(max_examples=400)
@@ -183,12 +184,21 @@ def test_only_its_own_files_change_as_it_was_told_and_are_counted(calls):
         st.from_regex(r"(con|aux|com[0-9]|lpt1|\.git|git~1|[a-c]:)[ .]?(\.md)?", fullmatch=True),
     )
 )
-def test_what_a_tool_takes_for_a_path_the_workspace_can_publish(path):
+def test_what_is_a_path_by_its_text_is_a_file_of_the_folder_on_the_disk(path):
     try:
-        names = names_of(path)
+        names_of(path)
     except BadName:
         event("refused")
         return
+    assume(path != "rollout_summaries")  # A folder that is always there.
+
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Workspace(Path(folder), "v1", "global", git=git)
+        workspace.prepare()
+        workspace.write(path, "x", flushed=False)
+        found = workspace.scan()
+        gone = workspace.remove(path)
 
     event("taken")
-    assert checked(path) == names
+    assert (found.files, found.others) == ({path: b"x"}, {})
+    assert gone

@@ -8,8 +8,7 @@ from itertools import count
 
 import pytest
 from threadbook.adapters.staging.box import RESULT_CHARS_MAX, TOOLS, Box, Limits
-from threadbook.adapters.staging.names import DEPTH_MAX
-from threadbook.adapters.workspace.tree import checked
+from threadbook.domain.path import DEPTH_MAX, names_of
 
 from tests.adapters.staging.swapper import exchange, swapping
 
@@ -567,4 +566,4 @@ def test_an_honest_name_is_taken_and_can_be_published(house, path):
         answer = call(box, "write", path=path, content="x")
 
     assert not answer.startswith("error: ")
-    assert checked(path) == path.split("/")
+    assert names_of(path) == path.split("/")

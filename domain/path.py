@@ -1,14 +1,15 @@
-"""names: which paths a consolidator may use, told from the text alone, before a disk is asked.
+"""A path of a memory file: which ones there may be, told from the text alone.
 
-What is accepted means one file below the folder on every system that a memory may travel to, and
-the workspace can publish it. Each refusal says which rule and what to do: its reader is a model.
+One rule for everybody: for a consolidator before the disk is asked, for the folder that is
+published, and for what is imported. What is accepted means one file below the folder on every
+system that a memory may travel to. A refusal says which rule and what to do: its reader may be a
+model.
 """
 
 import re
 import unicodedata
 
-from ...domain.refusals import Refused
-from ...projections.folder import is_content
+from .refusals import Refused
 
 NAME_BYTES_MAX = 255
 DEPTH_MAX = 16
@@ -22,6 +23,8 @@ _DEVICES = re.compile(
 _DRIVE = re.compile(r"[A-Za-z]:")
 # Controls, what is not shown or turns the writing round, halves of characters, line breaks.
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_EXAMPLE = "skills/release/SKILL.md is one"
 
 
 class BadName(Refused):
@@ -40,11 +43,11 @@ def names_of(path: str) -> list[str]:
     if len(path) > PATH_CHARS_MAX:
         raise BadName(path, f"has {len(path)} characters", "shorten it")
     if path[0] == "/":
-        raise BadName(path, "is absolute", f"give it relative to the memory folder: {_RELATIVE}")
+        raise BadName(path, "is absolute", f"give it relative to the memory folder: {_EXAMPLE}")
     if "\\" in path:
-        raise BadName(path, "has a backslash", f"put / between names: {_RELATIVE}")
+        raise BadName(path, "has a backslash", f"put / between names: {_EXAMPLE}")
     if _DRIVE.match(path):
-        raise BadName(path, "begins with a drive", f"paths are relative: {_RELATIVE}")
+        raise BadName(path, "begins with a drive", f"paths are relative: {_EXAMPLE}")
     names = path.split("/")
     if len(names) > DEPTH_MAX:
         raise BadName(path, f"has {len(names)} names", f"use at most {DEPTH_MAX}, folders included")
@@ -53,15 +56,12 @@ def names_of(path: str) -> list[str]:
     return names
 
 
-_RELATIVE = "skills/release/SKILL.md is one"
-
-
 def _check(path: str, name: str) -> None:
     if not name:
         raise BadName(path, "has an empty name", "put one / between names, and none at an end")
     if name == "..":
         raise BadName(path, "goes up with ..", "only what is below the memory folder can be used")
-    if any(unicodedata.category(character) in _UNSEEN for character in name):
+    if has_unseen(name):
         raise BadName(
             path,
             "has a control character, an invisible one, or half of one",
@@ -84,10 +84,10 @@ def _check(path: str, name: str) -> None:
         )
 
 
-def key(name: str) -> str:
+def folded(name: str) -> str:
     """What a name is to a file system that tells neither case nor composition apart.
 
-    >>> key("Re\u0301sume\u0301.MD") == key("r\u00e9sum\u00e9.md")
+    >>> folded("Re\u0301sume\u0301.MD") == folded("r\u00e9sum\u00e9.md")
     True
     """
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -96,4 +96,20 @@ def key(name: str) -> str:
 def told(path: str) -> str:
     """A path in a message: quoted, with escapes, and not at any length."""
     shown = path if len(path) <= SHOWN_MAX else f"{path[:SHOWN_MAX]}…"
-    return ascii(shown) if any(unicodedata.category(c) in _UNSEEN for c in shown) else repr(shown)
+    return ascii(shown) if has_unseen(shown) else repr(shown)
+
+
+def has_unseen(text: str) -> bool:
+    """Whether a person who is shown it sees less, or something else, than is there."""
+    return any(unicodedata.category(character) in _UNSEEN for character in text)
+
+
+def is_content(name: str) -> bool:
+    """Whether a file or folder of this name belongs to the memory, at whatever depth.
+
+    `.git` and everything named like it does not: our temporary files are named so, that no reader
+    takes one for memory, and git refuses trees with names that some file system reads as `.git`.
+    What a desktop drops into every folder that it shows would start a consolidation each time.
+    """
+    plain = _IGNORED_BY_HFS.sub("", name).casefold()
+    return not plain.startswith((".git", "git~", "._")) and plain != ".ds_store"

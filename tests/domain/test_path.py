@@ -1,7 +1,7 @@
 """A refused path: which rule it is, what to do, and nothing that a terminal would obey."""
 
 import pytest
-from threadbook.adapters.staging.names import BadName, key, names_of
+from threadbook.domain.path import BadName, folded, names_of
 
 REASONS = {
     "": "is empty; name a file",
@@ -42,4 +42,4 @@ def test_a_path_is_its_names():
     [("A", "a"), ("e\u0301", "\u00c9"), ("stra\u00dfe", "STRASSE"), ("\u212a", "k")],
 )
 def test_names_that_some_file_system_takes_for_one_have_one_key(one, other):
-    assert key(one) == key(other)
+    assert folded(one) == folded(other)
