@@ -34,6 +34,7 @@ LEFT_OUT = {
 }
 # What keeps a folder back, so that it is not up to date.
 FOLDERS_WAIT = {
+    "budget",
     "phase1_running",
     "cooldown",
     "inputs_changed",
