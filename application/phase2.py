@@ -205,6 +205,9 @@ def claim_when_free(
     waiting: dict[str, int],
     asked_for: bool = False,
 ) -> Claimed | None:
+    """The root, once nobody else has it. What was read while another run was at work on it is
+    consolidated then, and does not wait for the rest after that one's success."""
+    waited = False
     while True:
         with around.store.reading() as view:
             seen = state.consolidation(view, root.memory_version, root.scope)
@@ -220,9 +223,10 @@ def claim_when_free(
             with around.store.writing(actor="pipeline", run_id=run_id) as tx:
                 held = state.consolidation(tx, root.memory_version, root.scope)
                 if (held.ownership_token, held.status) == (seen.ownership_token, seen.status):
-                    return claim(around, tx, root, asked_for=asked_for)
+                    return claim(around, tx, root, asked_for=asked_for, waited=waited)
             # Somebody has had the root since we looked, and may have done what we saw: look again.
         except LeaseHeld:
+            waited = True
             around.sleep(POLL_S)
         except (BackingOff, CoolingDown) as refused:
             waiting[refused.code] = waiting.get(refused.code, 0) + 1
@@ -287,14 +291,25 @@ def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) 
         give_back(tx, root, seen.ownership_token, reason="stopped", now=around.now())
 
 
-def claim(around: Surroundings, tx: Writing, root: Root, *, asked_for: bool = False) -> Claimed:
+def claim(
+    around: Surroundings,
+    tx: Writing,
+    root: Root,
+    *,
+    asked_for: bool = False,
+    waited: bool = False,
+) -> Claimed:
     now, policy = around.now(), around.policy
-    offline = around.consolidator.kind == "offline"
+    waived: consolidation.Waived | None = "waited" if waited else None
+    if around.consolidator.kind == "offline":
+        waived = "offline"
+    elif asked_for:
+        waived = "person"
     lease = consolidation.claim(
         state.consolidation(tx, root.memory_version, root.scope),
         worker_id=around.worker_id,
         ownership_token=around.new_id(),
-        cooldown_waived="offline" if offline else "person" if asked_for else None,
+        cooldown_waived=waived,
         now=now,
     )
     rows = chosen(tx, root, policy, now=now)

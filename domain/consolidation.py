@@ -38,6 +38,7 @@ RETRY_DELAY_S = 3600
 
 Status = Literal["none", "pending", "running", "done", "error"]
 ReleaseReason = Literal["stopped", "inputs_changed", "folder_edited", "forgotten"]
+Waived = Literal["offline", "person", "waited"]
 Folded = ConsolidationEvent | StoreReset
 
 
@@ -81,7 +82,7 @@ def claim(
     worker_id: str,
     ownership_token: str,
     lease_s: int = LEASE_S,
-    cooldown_waived: Literal["offline", "person"] | None = None,
+    cooldown_waived: Waived | None = None,
     now: int,
 ) -> Phase2LeaseClaimed:
     """Take the job. The rest after a success limits cost; who may waive it is the caller's rule.

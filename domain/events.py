@@ -240,7 +240,7 @@ class Phase2LeaseClaimed(Event, frozen=True, kw_only=True, tag="phase2.lease_cla
     lease_until: int
     taken_over_from: str | None = None
     retry_remaining: int
-    cooldown_waived: Literal["offline", "person"] | None = None
+    cooldown_waived: Literal["offline", "person", "waited"] | None = None
 
 
 class Phase2LeaseRenewed(Event, frozen=True, kw_only=True, tag="phase2.lease_renewed"):

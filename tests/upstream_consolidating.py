@@ -422,12 +422,7 @@ PARTS = {
 ALL = {name: nodes for part in PARTS.values() for name, nodes in part.items()}
 
 # Name -> what is still missing. Whoever writes the test puts its node above and takes the name out.
-PENDING: dict[str, str] = {
-    "conc: two root sessions start together": (
-        "with a paid model, what was read while another run consolidated waits out the six hours"
-        " after that run's success; the design says that it is in the folder when both have ended"
-    ),
-}
+PENDING: dict[str, str] = {}
 
 NOT_OURS: dict[str, str] = {
     "memory_storage_size_counts_nested_files_but_not_git_or_symlinks": (

@@ -84,10 +84,6 @@ def test_two_that_read_a_part_each_leave_both_parts_in_the_folder(two):
     assert all(fact in two.folder() for fact in FACTS)
 
 
-@pytest.mark.xfail(
-    reason="whoever has waited for the lease is then refused for the rest after its success",
-    strict=True,
-)
 def test_what_is_read_while_another_consolidates_is_in_the_folder_when_both_have_ended(two):
     two.home.write(*SESSIONS[:2])
     two.readers.set()

@@ -175,7 +175,7 @@ def test_a_success_rests_six_hours_to_the_second():
     assert claimed(job, now=NOON + COOLDOWN_S)
 
 
-@pytest.mark.parametrize("by", ["offline", "person"])
+@pytest.mark.parametrize("by", ["offline", "person", "waited"])
 def test_the_rest_can_be_waived_and_the_claim_says_by_whom(by):
     assert claimed(succeeded(), cooldown_waived=by).cooldown_waived == by
 
