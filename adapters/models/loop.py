@@ -24,7 +24,7 @@ from ...prompts import prompt
 from .failures import AnswerFailed
 from .questions import Question, message, output_of
 from .replies import Answer, Call, Item
-from .wire import MaySpend, Wire, plus
+from .wire import MaySpend, Wire
 
 LABEL = "failed_agent"  # Codex's own word for it; ours says behind it why.
 POLL_S = 0.2  # So often it is asked, while an answer is waited for, whether it is still wanted.
@@ -137,9 +137,9 @@ class Loop:
         try:
             answer = await self._wire.ask(question, may_spend=self._may_be_sent)
         except AnswerFailed as failed:
-            self.tokens = plus(self.tokens, failed.tokens)
+            self.tokens += failed.tokens
             raise
-        self.tokens = plus(self.tokens, answer.tokens)
+        self.tokens += answer.tokens
         return answer
 
     def _may_be_sent(self, most: int) -> bool:

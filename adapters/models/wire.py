@@ -252,7 +252,3 @@ def reserve(question: Question) -> Tokens:
     """The most that a call of it may cost."""
     into = ceil(size(question) / BYTES_A_TOKEN * RESERVE)
     return Tokens(model=question.model, calls=1, input=into, output=question.tokens_max)
-
-
-def plus(one: Tokens, other: Tokens) -> Tokens:
-    return one + other
