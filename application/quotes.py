@@ -32,7 +32,6 @@ NEAR = "[near quote]"
 NOT_FOUND = "[quote not found]"
 PENDING_MAX = 1_000
 
-_MARKED = re.compile(r"(?:[ \t]*\[(?:near quote|quote not found)\])+[ \t]*(?=\r?$)")
 _BULLET = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)]|\[\d{1,3}\])\s+")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _TASK = re.compile(r"^#{2,3} Task \d{1,4}\b")
@@ -47,9 +46,9 @@ _A_WISH = re.compile(
 )
 _OF_THE_USER = re.compile(r"\b(?:users?|they|person|human)\b", re.IGNORECASE)
 _QUOTE = re.compile(
-    '"(?P<straight>[^"\\n]{2,2000}?)"(?!\\w)|\u201c(?P<curly>[^\u201d\\n]{2,2000}?)\u201d'
-    "|\u00ab\\s?(?P<french>[^\u00bb\\n]{2,2000}?)\\s?\u00bb|\u201e(?P<german>[^\u201c\u201d\\n]{2,2000}?)[\u201c\u201d]"
-    "|\u300c(?P<corner>[^\u300d\\n]{2,2000}?)\u300d"
+    '"(?P<straight>[^"\\n]{2,2000}?)"(?!\\w)|\u201c(?P<curly>[^\u201c\u201d\\n]{2,2000}?)\u201d'
+    "|\u00ab\\s?(?P<french>[^\u00ab\u00bb\\n]{2,2000}?)\\s?\u00bb|\u201e(?P<german>[^\u201e\u201c\u201d\\n]{2,2000}?)[\u201c\u201d]"
+    "|\u300c(?P<corner>[^\u300c\u300d\\n]{2,2000}?)\u300d"
     "|(?<!\\w)'(?P<single>(?:[^'\\n]|(?<=\\w)'(?=\\w)){12,2000}?)'(?!\\w)"
 )
 _OUTSIDE_TOOL = re.compile(
@@ -74,7 +73,7 @@ def checked(found: Extracted, items: Iterator[AnyItem]) -> Extracted:
     """What a model found, with its quotes looked up and without what nobody there said."""
     # A mark is ours to give; one that the model wrote, or an earlier look, says nothing.
     texts = {
-        name: [_MARKED.sub("", line) for line in text.split("\n")]
+        name: [unmarked(line) for line in text.split("\n")]
         for name, text in (("raw", found.raw_memory), ("summary", found.rollout_summary))
     }
     statements = {name: list(statements_of(lines)) for name, lines in texts.items()}
@@ -107,6 +106,21 @@ def checked(found: Extracted, items: Iterator[AnyItem]) -> Extracted:
         evidence=msgspec.json.encode(evidence).decode() if evidence else None,
         suppressed=found.suppressed + len(fallen),
     )
+
+
+def unmarked(line: str) -> str:
+    """The line without the marks at its end, and what stood between them. By hand: a pattern looks
+    for blanks before a mark at each of very many blanks anew.
+
+    >>> unmarked("- he said so [near quote] [quote not found]")
+    '- he said so'
+    """
+    end = "\r" if line.endswith("\r") else ""
+    bare = line.removesuffix(end).rstrip(" \t")
+    said = bare
+    while (shorter := said.removesuffix(NEAR).removesuffix(NOT_FOUND)) != said:
+        said = shorter.rstrip(" \t")
+    return line if said == bare else said + end
 
 
 def listen(judge: Judge, items: Iterator[AnyItem]) -> list[Typed]:

@@ -21,7 +21,7 @@ Item = dict[str, Any]
 # into the tables.
 COUNT_MAX = 1_000_000_000
 # Four is usual. A server that does not keep to the cap may still not hold up a run for minutes.
-CHARS_A_TOKEN_MAX = 64
+CHARS_A_TOKEN_MAX = 16
 
 
 class Call(Struct, frozen=True, kw_only=True):

@@ -422,6 +422,19 @@ def test_a_long_session_is_read_once_in_a_time_that_grows_with_it():
     assert "make check" in found.raw_memory
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [" ", " \t", "[near quote] ", "\u00ab", "\u00ab ", "\u201ca", "\u201e", "\u300c", '"', "'a"],
+)
+def test_an_answer_that_repeats_one_sign_without_end_is_looked_through_at_once(odd):
+    line = f"the user said {odd * (200_000 // len(odd))}x"
+    began = time.process_time()
+
+    checked(reading(preferences(line)), iter(session("always run make check")))
+
+    assert time.process_time() - began < 2
+
+
 def test_an_answer_of_very_many_lines_is_looked_through_in_a_time_that_grows_with_it():
     def seconds(lines):
         began = time.process_time()
