@@ -17,6 +17,7 @@ from ..domain.events import (
     Stage1SucceededNoOutput,
     extraction_stream,
 )
+from ..domain.extraction import Extraction
 from ..domain.refusals import Refused
 from ..projections import jobs, threads
 from . import state
@@ -110,17 +111,8 @@ def claim(
     )
     if shut is not None:
         raise Shut(shut)
-    job = state.extraction(tx, policy.memory_version, thread_id)
-    if extraction.is_held(job, now=now) and job.worker_id and not around.is_alive(job.worker_id):
-        # It was killed on this machine, so whoever comes next gives its lease back for it.
-        assert job.ownership_token is not None
-        released = extraction.release(
-            job, ownership_token=job.ownership_token, reason="worker_gone", now=now
-        )
-        tx.append(extraction_stream(policy.memory_version, thread_id), released)
-        job = extraction.evolve(job, released)
     claimed = extraction.claim(
-        job,
+        released_for_the_gone(around, tx, thread_id),
         watermark=extraction.watermark_of(thread.updated_at_ms),
         extractor=around.extractor.name,
         worker_id=around.worker_id,
@@ -137,6 +129,20 @@ def claim(
     )
     tx.append(extraction_stream(policy.memory_version, thread_id), claimed)
     return claimed
+
+
+def released_for_the_gone(around: Surroundings, tx: Writing, thread_id: str) -> Extraction:
+    """The job. Of who was killed on this machine, whoever comes next gives the lease back."""
+    version, now = around.policy.memory_version, around.now()
+    job = state.extraction(tx, version, thread_id)
+    if not (extraction.is_held(job, now=now) and job.worker_id) or around.is_alive(job.worker_id):
+        return job
+    assert job.ownership_token is not None
+    released = extraction.release(
+        job, ownership_token=job.ownership_token, reason="worker_gone", now=now
+    )
+    tx.append(extraction_stream(version, thread_id), released)
+    return extraction.evolve(job, released)
 
 
 class Claimed(Struct, frozen=True, kw_only=True):

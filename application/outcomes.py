@@ -4,10 +4,17 @@ An output, nothing worth keeping, a failure, or the lease given back; each with 
 """
 
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, TypedDict
 
 from ..domain import extraction
-from ..domain.events import NO_TOKENS, Stage1LeaseClaimed, Tokens, extraction_stream, thread_stream
+from ..domain.events import (
+    Stage1LeaseClaimed,
+    Stage1Succeeded,
+    Stage1SucceededNoOutput,
+    Tokens,
+    extraction_stream,
+    thread_stream,
+)
 from ..domain.refusals import LeaseLost
 from . import state
 from .kept import kept
@@ -16,6 +23,14 @@ from .requests import request, root_of
 from .surroundings import Surroundings
 
 Outcome = Literal["succeeded", "no_output", "failed"]
+NOTHING = Extracted(raw_memory="", rollout_summary="", rollout_slug=None)
+
+
+class Refs(TypedDict):
+    raw_memory_ref: str
+    rollout_summary_ref: str
+    rollout_slug_ref: str | None
+    evidence_ref: str | None
 
 
 def record(
@@ -29,67 +44,64 @@ def record(
     """Record what a reading found, and ask phase 2 for the root. True: there is an output."""
     now, version, thread_id = around.now(), claimed.memory_version, claimed.thread_id
     job = state.extraction(tx, version, thread_id)
-    token = claimed.ownership_token
-    stream = extraction_stream(version, thread_id)
+    extraction.require_lease(job, claimed.ownership_token)
     thread = state.thread(tx, thread_id)
-    scope = root_of(thread.scope, around.policy)
-    output = None if found is None else kept(found, version)
-    if found is None or output is None:
-        nothing = extraction.succeed_without_output(
+    found = found or NOTHING
+    output = kept(found, version)
+    done: Stage1Succeeded | Stage1SucceededNoOutput
+    if output is None:
+        done = extraction.succeed_without_output(
             job,
-            ownership_token=token,
+            ownership_token=claimed.ownership_token,
             extractor=around.extractor.name,
-            prompt_digest=found.prompt_digest if found else None,
-            omitted=found.omitted if found else 0,
-            omitted_bytes=found.omitted_bytes if found else 0,
-            tokens=found.tokens if found else NO_TOKENS,
+            prompt_digest=found.prompt_digest,
+            omitted=found.omitted,
+            omitted_bytes=found.omitted_bytes,
+            tokens=found.tokens,
             now=now,
         )
-        tx.append(stream, nothing)
-        if nothing.output_removed and scope is not None:
-            request(
-                tx,
-                version,
-                scope,
-                cause="no_output",
-                thread_id=thread_id,
-                watermark=claimed.input_watermark,
-                now=now,
-            )
-        return False
-    extraction.require_lease(job, token)
-    owner = thread_stream(thread_id)
-    slug = (found.rollout_slug or "").strip()
-    done = extraction.succeed(
-        job,
-        ownership_token=token,
-        raw_memory_ref=tx.put(owner, output.raw_memory),
-        rollout_summary_ref=tx.put(owner, output.rollout_summary),
-        rollout_slug_ref=tx.put(owner, slug) if slug else None,
-        evidence_ref=tx.put(owner, found.evidence) if found.evidence else None,
-        memory_mode=thread.mode,
-        scope=thread.scope,
-        extractor=around.extractor.name,
-        counts_from=now if backfill else None,
-        prompt_digest=found.prompt_digest,
-        suppressed=found.suppressed,
-        omitted=found.omitted,
-        omitted_bytes=found.omitted_bytes,
-        tokens=found.tokens,
-        now=now,
-    )
-    tx.append(stream, done)
-    if scope is not None:
+        is_changed = done.output_removed
+    else:
+        done = extraction.succeed(
+            job,
+            ownership_token=claimed.ownership_token,
+            **refs(tx, thread_stream(thread_id), output),
+            memory_mode=thread.mode,
+            scope=thread.scope,
+            extractor=around.extractor.name,
+            counts_from=now if backfill else None,
+            prompt_digest=found.prompt_digest,
+            suppressed=found.suppressed,
+            omitted=found.omitted,
+            omitted_bytes=found.omitted_bytes,
+            tokens=found.tokens,
+            now=now,
+        )
+        is_changed = True
+    tx.append(extraction_stream(version, thread_id), done)
+    scope = root_of(thread.scope, around.policy)
+    if is_changed and scope is not None:
         request(
             tx,
             version,
             scope,
-            cause="output",
+            cause="no_output" if output is None else "output",
             thread_id=thread_id,
-            watermark=done.source_updated_at,
+            watermark=claimed.input_watermark,
             now=now,
         )
-    return True
+    return output is not None
+
+
+def refs(tx: Writing, owner: str, output: Extracted) -> Refs:
+    """Its texts, kept as bodies that the thread owns."""
+    slug = (output.rollout_slug or "").strip()
+    return Refs(
+        raw_memory_ref=tx.put(owner, output.raw_memory),
+        rollout_summary_ref=tx.put(owner, output.rollout_summary),
+        rollout_slug_ref=tx.put(owner, slug) if slug else None,
+        evidence_ref=tx.put(owner, output.evidence) if output.evidence else None,
+    )
 
 
 def fail(

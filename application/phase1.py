@@ -13,7 +13,7 @@ from contextlib import ExitStack, suppress
 from contextvars import copy_context
 from typing import Any
 
-from ..domain.events import NO_TOKENS
+from ..domain.events import NO_TOKENS, Tokens
 from ..domain.evidence import Evidence, render
 from ..domain.redaction import redact_header, redact_item
 from ..domain.refusals import LeaseLost
@@ -186,14 +186,19 @@ class Extractions:
         """End every call, and give the leases back with what the calls have cost."""
         self.around.extractor.stop()
         for future, (claimed, watched) in self.futures.items():
-            error = future.exception() if future.done() and not future.cancelled() else None
-            tokens = error.tokens if isinstance(error, ExtractionFailed) else NO_TOKENS
-            if future.done() and error is None and not future.cancelled():
-                answer = future.result()
-                tokens = answer.tokens if answer is not None else NO_TOKENS
             with suppress(Failure, LeaseLost):  # What cannot be recorded runs out by itself.
-                give_back(self.around, claimed.lease, tokens, run_id=self.run_id)
+                give_back(self.around, claimed.lease, spent_on(future), run_id=self.run_id)
             watched.end("failed")
+
+
+def spent_on(future: Future[Extracted | None]) -> Tokens:
+    if not future.done() or future.cancelled():
+        return NO_TOKENS
+    error = future.exception()
+    if error is not None:
+        return error.tokens if isinstance(error, ExtractionFailed) else NO_TOKENS
+    answer = future.result()
+    return NO_TOKENS if answer is None else answer.tokens
 
 
 def run(
