@@ -35,6 +35,7 @@ SUMMARY_HEADINGS = (
     "## General Tips",
     "## What's in Memory",
 )
+TASK_HEADINGS = ("### rollout_summary_files", "### keywords")
 BLOCK_HEADINGS = (
     "## User preferences",
     "## Reusable knowledge",
@@ -45,6 +46,7 @@ BLOCK_HEADINGS = (
 _TASK = re.compile(r"^## Task (\d{1,9}): .*, (?:success|partial|fail|uncertain)$")
 _RUN = r"\d{1,4}(?:-\d{1,4})?"
 _MARKS = re.compile(rf"(?<= )(?:(?:\[Task \d{{1,9}}\])+|\[Tasks (?P<runs>{_RUN}(?:, {_RUN})*)\])$")
+_SOURCE = re.compile(r"- \S+\.md \(cwd=")
 _NUMBER = re.compile(r"\d+")
 # Ids of any form, and no white space in one: what a person wrote before it cannot reach into it.
 _POINTED = re.compile(r"; thread_id=([^\s,]+(?:, [^\s,]+)*)$")
@@ -155,7 +157,7 @@ def _memory_problems(text: str) -> tuple[set[int], list[str]]:
     task, section, bullets, group_seen = 0, "", 0, False
 
     def close() -> None:
-        if section in ("### rollout_summary_files", "### keywords") and bullets != 1:
+        if section in TASK_HEADINGS and bullets != 1:
             found.append(f"{MEMORY}: task {task} has {bullets} bullets under {section}")
 
     for at, line in enumerate(lines):
@@ -179,14 +181,14 @@ def _memory_problems(text: str) -> tuple[set[int], list[str]]:
                     "### rollout_summary_files"
                 ]:
                     found.append(f"{where}: a task needs its rollout_summary_files")
-            elif line not in ("### rollout_summary_files", "### keywords", *BLOCK_HEADINGS):
+            elif line not in (*TASK_HEADINGS, *BLOCK_HEADINGS):
                 found.append(f"{where}: unknown heading")
             if not group_seen:
                 found.append(f"{where}: a heading stands before the first task group")
         elif line.startswith("- "):
             bullets += 1
             if section == "### rollout_summary_files":
-                if not re.match(r"- \S+\.md \(cwd=.*, rollout_path=.*, updated_at=.*\)$", line):
+                if not is_source(line):
                     found.append(f"{where}: a source needs cwd, rollout_path and updated_at")
             elif section in BLOCK_HEADINGS:
                 cited += [(number, where) for number in cited_tasks(line)]
@@ -199,6 +201,35 @@ def _memory_problems(text: str) -> tuple[set[int], list[str]]:
         found.append(f"{MEMORY} has no task group")
     found += [f"{where}: there is no task {n}" for n, where in cited if n not in tasks]
     return tasks, found
+
+
+def is_form(path: str, line: str) -> bool:
+    """Whether the file cannot do without the line, which says nothing that was learned.
+
+    >>> is_form("memory_summary.md", "## General Tips"), is_form("MEMORY.md", "- use uv [Task 1]")
+    (True, False)
+    """
+    line = line.rstrip()
+    if path == SUMMARY:
+        return line in ("v1", *SUMMARY_HEADINGS)
+    if path == MEMORY:
+        return line in (*TASK_HEADINGS, *BLOCK_HEADINGS) or is_source(line)
+    return path.endswith("/SKILL.md") and (line == "---" or line.startswith("name:"))
+
+
+def is_source(line: str) -> bool:
+    """Whether a bullet names a session's summary, and where and when that session was.
+
+    >>> is_source("- rollout_summaries/a.md (cwd=/x, rollout_path=/y, updated_at=2026)")
+    True
+    >>> is_source("- rollout_summaries/a.md (cwd=/x, updated_at=2026, rollout_path=/y)")
+    False
+    """
+    if not (begin := _SOURCE.match(line)) or not line.endswith(")"):
+        return False
+    # Fields are found one behind the other: a pattern of all tries each with each of the others.
+    place = line.find(", rollout_path=", begin.end())
+    return place >= 0 and line.find(", updated_at=", place) >= 0
 
 
 def _heading_problems(text: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ written anew each time, so what was done to one is kept apart from it: the added
 places where they stood, and the removed ones. Places and removed lines are kept as salted digests
 only: they are other people's words, which a forgetting may have to take back.
 
+What the summary cannot do without, its first line and its headings, is no edit: it is there anyway.
+
 A statement is known by its words. Which tasks and days stand behind it is not part of them: tasks
 are numbered anew with each text, and a session more changes the day. So an added line is kept
 without such marks: it is a person's from then on. What is no statement is known by where it stands.
@@ -14,18 +16,20 @@ without such marks: it is a person's from then on. What is no statement is known
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
 import msgspec
 from msgspec import Struct
 
+from .artifact import SUMMARY, is_form
 from .retold import retold
 
-_MARKS = re.compile(
-    r"(?: \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\))?"
-    r"(?:(?: ?\[Tasks? [\d, -]+\])+|; thread_id=[^\s,]+(?:, [^\s,]+)*)$"
-)
+# What a statement ends with, from the end. A line is taken apart mark by mark: one pattern for all
+# of them tries each place anew, and a line of 40,000 marks took two minutes.
+_TASK_MARK = re.compile(r"\[Tasks? [\d, -]+\]")
+_THREAD_MARK = re.compile(r"; thread_id=[^\s,]+(?:, [^\s,]+)*")
+_DAY = re.compile(r" \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\)")
 _HEADING = re.compile(r"(#{1,6}) ")
 _TASK_NUMBER = re.compile(r"(?<=^## Task )\d+\b")
 _WORD = re.compile(r"\w{3,}")
@@ -87,18 +91,26 @@ def edited(carried: Carried, path: str, before: str, after: str) -> Carried:
     gone = Counter(key for i, i_end, *_ in gaps for key in old_keys[i:i_end] if key)
     came = Counter(key for *_, j, j_end in gaps for key in new_keys[j:j_end] if key)
     moved = gone & came
-    removed, still_moved = gone - moved, Counter(moved)
+    still_moved, left_out = Counter(moved), gone - moved
+    there = set(new_keys)  # What they left in another place is not out.
+    removed = dict.fromkeys(key for key in left_out if key not in there)
+    lines_out: dict[str, list[str]] = {}
+    for i, i_end, *_ in gaps:
+        for at in range(i, i_end):
+            if left_out[old_keys[at]] > 0:
+                left_out[old_keys[at]] -= 1
+                lines_out.setdefault(unmarked(old[at]), []).append(old_keys[at])
     added: list[Added] = []
-    for *_, j, j_end in gaps:
+    for begin, end in between_forms(path, new, gaps):
         lines: list[str] = []
-        for at in range(j, j_end):
+        for at in range(begin, end):
             if still_moved[new_keys[at]] > 0:
                 still_moved[new_keys[at]] -= 1
             else:
                 lines.append(unmarked(new[at]))
         if any(map(str.strip, lines)):
-            above = [key for key in new_keys[:j] if key]
-            heads = [new_keys[at] for at in range(j) if is_heading(new[at])]
+            above = [key for key in new_keys[:begin] if key]
+            heads = [new_keys[at] for at in range(begin) if is_heading(new[at])]
             added.append(
                 Added(
                     lines=tuple(lines),
@@ -112,9 +124,8 @@ def edited(carried: Carried, path: str, before: str, after: str) -> Carried:
     for each in kept.added:
         left = []
         for line in each.lines:
-            key = statement(carried.salt, line)
-            if line.strip() and removed[key] > 0:
-                del removed[key]
+            if line.strip() and lines_out.get(line):
+                removed.pop(lines_out[line].pop(), None)
             else:
                 left.append(line)
         if any(map(str.strip, left)):
@@ -126,6 +137,22 @@ def edited(carried: Carried, path: str, before: str, after: str) -> Carried:
     return msgspec.structs.replace(carried, files={**carried.files, path: changed})
 
 
+def between_forms(
+    path: str, lines: Sequence[str], gaps: Iterable[tuple[int, int, int, int]]
+) -> Iterator[tuple[int, int]]:
+    """From where to where lines came that the file does not have anyway."""
+    for *_, begin, end in gaps:
+        for at in range(begin, end):
+            if is_fixed(path, lines[at]):
+                yield begin, at
+                begin = at + 1
+        yield begin, end
+
+
+def is_fixed(path: str, line: str) -> bool:
+    return path == SUMMARY and is_form(path, line)
+
+
 def applied(carried: Carried, path: str, made: str) -> str:
     """A text with what a person did to its forerunners.
 
@@ -135,10 +162,18 @@ def applied(carried: Carried, path: str, made: str) -> str:
     kept = carried.kept(path)
     if kept == NOTHING:
         return made
-    lines = left_of(carried.salt, made.split("\n"), set(kept.removed))
+    made_lines = made.split("\n")
+    fixed = [
+        key
+        for line, key in zip(made_lines, keys(carried.salt, made_lines), strict=True)
+        if is_fixed(path, line)
+    ]
+    lines = left_of(carried.salt, made_lines, set(kept.removed).difference(fixed))
     for added in kept.added:
         there = keys(carried.salt, lines)
         at = position(lines, there, added)
+        if at == 0 and lines and is_fixed(path, lines[0]):
+            at = 1  # Nothing stands above a summary's first line.
         # What the text says by itself is not said twice.
         lines[at:at] = [
             line
@@ -277,7 +312,20 @@ def digest(*parts: str) -> str:
 
 
 def unmarked(line: str) -> str:
-    return _MARKS.sub("", line.rstrip())
+    """
+    >>> unmarked("- use uv (2026-01-02, in 2 sessions) [Task 1][Tasks 3-4]"), unmarked("- a [1]")
+    ('- use uv', '- a [1]')
+    """
+    line = line.rstrip()
+    end = len(line)
+    while (at := line.rfind("[", 0, end)) >= 0 and _TASK_MARK.fullmatch(line, at, end):
+        end = at - 1 if at and line[at - 1] == " " else at
+    if end == len(line):
+        end = line.rfind("; thread_id=")
+        if end < 0 or not _THREAD_MARK.fullmatch(line, end):
+            return line
+    day = line.rfind(" (", 0, end)
+    return line[: day if day >= 0 and _DAY.fullmatch(line, day, end) else end]
 
 
 def is_statement(line: str) -> bool:

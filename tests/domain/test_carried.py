@@ -1,9 +1,19 @@
 """What a person did to a published file is in the next one, whatever else is."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadbook.domain.carried import Carried, applied, edited, forgetting, read, written
+from threadbook.domain.carried import (
+    Carried,
+    applied,
+    edited,
+    forgetting,
+    read,
+    unmarked,
+    written,
+)
 
 PATH = "MEMORY.md"
 FIRST = """\
@@ -197,3 +207,73 @@ def test_no_added_line_is_lost_and_no_removed_statement_comes_back(made, then, d
     assert not gone & set(again.split("\n"))
     twice = edited(carried, PATH, again, again)
     assert applied(twice, PATH, "\n".join(then)) == again
+
+
+@pytest.mark.parametrize("line", ["- mine", "my own words", "## My own heading"])
+def test_a_line_of_any_form_that_a_person_wrote_goes_when_they_remove_it(line):
+    with_mine = FIRST.replace("## Reusable", f"{line}\n\n## Reusable")
+    first = done(with_mine)
+    second = applied(first, PATH, SECOND)
+
+    last = done(second.replace(f"{line}\n", ""), second, first)
+
+    assert line in second.split("\n")
+    assert line not in applied(last, PATH, FIRST).split("\n")
+    assert last.lines(PATH) == set()
+
+
+def test_what_a_person_left_in_another_place_is_not_out():
+    twice = FIRST.replace(
+        "- make, check\n", "- make, check\n\n## Task 2: test, success\n- make, check\n"
+    )
+    once = twice.replace("- make, check\n", "", 1)
+
+    carried = done(once, twice)
+
+    assert applied(carried, PATH, once) == once
+
+
+SUMMARY = """\
+v1
+
+## User Profile
+
+## User preferences
+- always run make check [Task 1]
+
+## General Tips
+
+## What's in Memory
+"""
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        SUMMARY.removeprefix("v1\n"),
+        SUMMARY.replace("## General Tips\n\n", ""),
+        f"{SUMMARY}\n## User Profile\n- mine\n",
+        f"{SUMMARY}v1\n",
+        "I wrote this all myself\n- mine\n",
+        "",
+    ],
+    ids=["first line gone", "heading gone", "heading twice", "first line twice", "anew", "emptied"],
+)
+def test_a_summary_has_its_first_line_and_its_headings_once_whatever_is_done_to_it(after):
+    carried = edited(NONE, "memory_summary.md", SUMMARY, after)
+
+    made = applied(carried, "memory_summary.md", SUMMARY)
+
+    forms = [line for line in made.split("\n") if line == "v1" or line.startswith("## ")]
+    assert forms == [line for line in SUMMARY.split("\n") if line == "v1" or line[:3] == "## "]
+    assert made.startswith("v1\n")
+    assert ("- mine" in made) is ("- mine" in after)
+
+
+def test_a_line_of_forty_thousand_marks_is_read_at_once():
+    began = time.monotonic()
+
+    found = unmarked("- use uv" + "[Task 1]" * 40_000), unmarked("- x" + "[Task 1]" * 40_000 + "x")
+
+    assert found == ("- use uv", "- x" + "[Task 1]" * 40_000 + "x")
+    assert time.monotonic() - began < 5
