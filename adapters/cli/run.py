@@ -3,10 +3,11 @@
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import monotonic
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,11 @@ from .common import Context, options, say
 
 if TYPE_CHECKING:
     from ...application.ports import Progress
-    from ...application.reports import RunReport
+    from ...application.reports import RootReport, RunReport
     from ..memory import Memory
 
 ALL_OLDER = -1
+STOPPING_S = 10.0  # To hang up takes five at most.
 SAMPLE_FOLDER = "/home/sam/gallery"
 # By the gate that shuts them out for as long as they are what they are.
 LEFT_OUT = {
@@ -180,16 +182,27 @@ def is_new(home: Path) -> bool:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """SIGTERM stops as Ctrl-C does, so that leases are given back."""
+    """SIGTERM stops as Ctrl-C does, so that leases are given back. Who presses it twice stops
+    nothing of that: it takes seconds, and what calls have cost would go uncounted."""
+    ends_at: float | None = None
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        nonlocal ends_at
+        now = monotonic()
+        if ends_at is None or now > ends_at:
+            ends_at = now + STOPPING_S
+            raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    # Whoever starts us with Ctrl-C turned off, as `nohup` and `&` do, has a reason.
+    numbers = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        numbers.append(signal.SIGINT)
+    before = {number: signal.signal(number, stop) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -214,6 +227,23 @@ def progress(context: Context) -> "Iterator[Progress | None]":
 
 
 def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
+    print_sessions(report)
+    for root in report.phase2:
+        print_folder(root)
+    print_waiting(report)
+    if not report.sessions:
+        say("no sessions here; `threadbook run --sample` shows what it does with some")
+    elif not report.phase2 and not report.dry_run and not report.waiting.keys() & FOLDERS_WAIT:
+        say("every memory folder is up to date")
+    if sample:
+        for root in report.phase2:
+            print_first_lines(Path(root.path))
+        program = f"{shlex.quote(sys.argv[0])} --home {shlex.quote(str(home))}"
+        say(f"\nlook around: {program} threads")
+        say(f"what a session is given: {program} context --cwd {SAMPLE_FOLDER}")
+
+
+def print_sessions(report: "RunReport") -> None:
     stage1 = report.stage1
     would = "would be " if report.dry_run else ""
     say(f"{report.sessions} sessions found, {report.ingested} {would}new or changed")
@@ -224,7 +254,7 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
             f"{stage1.claimed} read: {stage1.succeeded} taught something, "
             f"{stage1.no_output} nothing, {stage1.failed} failed"
         )
-    for why, count in sorted(stage1.failures.items(), key=lambda each: -each[1]):
+    for why, count in most_first(stage1.failures):
         say(f"{count} failed: {reasons.failed(why)}")
     for why in report.unreadable:
         say(f"not read: {why}")
@@ -236,25 +266,30 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     if report.pruned:
         aged = "would age" if report.dry_run else "aged"
         say(f"{report.pruned} outputs {aged} out: nothing has used them for `max_unused_days`")
-    for root in report.phase2:
-        changes = (
-            f"files: {len(root.added)} added, {len(root.modified)} modified,"
-            f" {len(root.deleted)} deleted"
+
+
+def print_folder(root: "RootReport") -> None:
+    if root.status == "succeeded_no_workspace_changes":
+        say(f"{root.scope}: looked through, no file has changed")
+    else:
+        say(
+            f"{root.scope}: {root.status} (files: {len(root.added)} added,"
+            f" {len(root.modified)} modified, {len(root.deleted)} deleted)"
         )
-        if root.status == "succeeded_no_workspace_changes":
-            say(f"{root.scope}: looked through, no file has changed")
-        else:
-            say(f"{root.scope}: {root.status} ({changes})")
-        if root.status == "failed" and root.reason:
-            say(f"  {folder_failed.told(root.reason)}")
-        elif root.reason:
-            say(f"  {root.reason}")
-        for line in (root.advice or "").splitlines():
-            say(f"  {line}")
-        for edit in root.edits:
-            say(f"  your edit was kept: {edit}")
-        say(f"  {root.path}")
-    for why, count in sorted(report.waiting.items(), key=lambda each: -each[1]):
+    if root.status == "failed" and root.reason:
+        say(f"  {folder_failed.told(root.reason)}")
+    elif root.reason:
+        say(f"  {root.reason}")
+    for line in (root.advice or "").splitlines():
+        say(f"  {line}")
+    for edit in root.edits:
+        say(f"  your edit was kept: {edit}")
+    say(f"  {root.path}")
+
+
+def print_waiting(report: "RunReport") -> None:
+    """What waits and what was spent, and what is left out for good."""
+    for why, count in most_first(report.waiting):
         say(f"{count} waiting: {reasons.waiting(why)}")
     if report.waiting_tokens:
         say(
@@ -271,16 +306,10 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
     if left_out:
         kinds = ", ".join(f"{n} {LEFT_OUT.get(why, why)}" for why, n in report.left_out.items())
         say(f"{left_out} left out for what they are: {kinds} (`threadbook explain ID` says more)")
-    if not report.sessions:
-        say("no sessions here; `threadbook run --sample` shows what it does with some")
-    elif not report.phase2 and not report.dry_run and not report.waiting.keys() & FOLDERS_WAIT:
-        say("every memory folder is up to date")
-    if sample:
-        for root in report.phase2:
-            print_first_lines(Path(root.path))
-        program = f"{shlex.quote(sys.argv[0])} --home {shlex.quote(str(home))}"
-        say(f"\nlook around: {program} threads")
-        say(f"what a session is given: {program} context --cwd {SAMPLE_FOLDER}")
+
+
+def most_first(counted: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counted.items(), key=lambda each: -each[1])
 
 
 def print_first_lines(root: Path) -> None:
