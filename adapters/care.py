@@ -44,7 +44,9 @@ def doctor(
         found.append(Finding(level="fine", what="store", told="the store opens, as its head says"))
     with TemporaryDirectory(prefix="threadbook-doctor-") as place:
         usual = {key: getattr(Settings(), key) for key in canary.MEASURES}
-        for_it = {"database": "", "scope": "project", **usual}
+        # Offline: to look for what is wrong asks no provider and starts no command of a person's.
+        nobody = {"model": "offline", "consolidator": []}
+        for_it = {"database": "", "scope": "project", **usual, **nobody}
         opened = partial(Memory.open, config=config, settings=for_it)
         found += canary.round_trip(Path(place), opened, now=time.time())
     return found

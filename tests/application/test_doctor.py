@@ -241,6 +241,17 @@ def test_a_persons_own_measure_is_no_fault_of_the_memory(learned, tmp_path, text
     assert [each.told for each in found if each.level == "error"] == []
 
 
+@pytest.mark.parametrize("text", ['model = "openai"', 'consolidator = ["touch", "{mark}"]'])
+def test_looking_for_what_is_wrong_asks_no_provider_and_starts_no_command(learned, tmp_path, text):
+    mark, config = tmp_path / "started", tmp_path / "config.toml"
+    config.write_text(text.replace("{mark}", str(mark)))
+
+    found = doctor(learned.path, clock=lambda: learned.now, config=config)
+
+    assert [each.level for each in found if each.what == "canary"] == ["fine"]
+    assert not mark.exists()
+
+
 def test_a_log_that_failed_verify_takes_nothing_and_doctor_says_so(learned):
     (learned.path / "verify-failed").write_text("{}")
 
