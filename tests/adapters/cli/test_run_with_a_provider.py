@@ -2,6 +2,8 @@
 each session, what it cost, and what is tried again when."""
 
 import json
+import signal
+import time
 
 import pytest
 
@@ -241,3 +243,22 @@ def test_a_run_in_a_process_of_its_own_gives_its_leases_back_when_it_is_stopped(
     assert len(released) == 8
     assert all(each["tokens"]["calls"] == 1 for each in released)
     assert after.json["stage1"]["succeeded"] == 12
+
+
+@pytest.mark.parametrize("numbers", [(signal.SIGINT,) * 3, (signal.SIGTERM, signal.SIGINT)])
+def test_who_stops_a_run_twice_loses_no_lease_and_no_count(server, home, threadbook, numbers):
+    home.write(*(Session(number=number) for number in range(1, 9)))
+    server.script = "hang"
+
+    process = threadbook.process("run", "--yes", "--sessions", home.sessions)
+    server.wait_for(8, timeout_s=30)
+    for number in numbers:
+        process.send_signal(number)
+        time.sleep(0.01)  # Signals that wait are one signal.
+    out, err = process.communicate(timeout=20)
+
+    released = [
+        e for e in every(threadbook("log", "--json").json) if e["type"] == "stage1.lease_released"
+    ]
+    assert "Traceback" not in out + err
+    assert sum(each["tokens"]["calls"] for each in released) == len(released) == 8
