@@ -19,7 +19,7 @@ from ..domain.events import NO_TOKENS, Tokens, consolidation_stream
 from ..domain.proposal import artifacts, refusals
 from ..domain.redaction import redact
 from . import state
-from .ports import ConsolidationFailed, Proposal, Task, ToolUse
+from .ports import ConsolidationFailed, Failure, Proposal, Task, ToolUse
 from .purse import Purse
 from .roots import Root
 from .staging import Staging
@@ -29,6 +29,8 @@ HEARTBEAT_S = 90
 LOOK_S = 0.5  # How long a lost lease may go unseen.
 END_S = 10.0  # How long an agent that is to end may take.
 REPAIRS_MAX = 2
+TOLD_MAX = 5  # To a person, of what was refused last: they look for the kind of it, not for each.
+TOLD_CHARS_MAX = 300
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -86,7 +88,7 @@ class Asking:
                     refused=tuple(refused),
                     staged={**staging.task_files, **self.published(proposal, staging)},
                 )
-            raise ConsolidationFailed("failed_invalid_artifacts")
+            raise ConsolidationFailed("failed_invalid_artifacts") from Failure(told(refused))
         except ConsolidationFailed as error:
             self.count(error)
             error.tokens, error.tool_uses = self.tokens, self.tool_uses
@@ -168,3 +170,13 @@ class Asking:
         self.tokens += round_.tokens
         self.tool_calls.update(round_.tool_calls)
         self.tool_uses += round_.tool_uses
+
+
+def told(refused: Sequence[str]) -> str:
+    """What was refused last, for whoever ran it. It is recorded nowhere, as it may quote them."""
+    shown = [
+        each if len(each) <= TOLD_CHARS_MAX else f"{each[:TOLD_CHARS_MAX]}…"
+        for each in refused[:TOLD_MAX]
+    ]
+    more = len(refused) - len(shown)
+    return "\n".join([*shown, *([f"and {more:,} more"] if more else [])])

@@ -149,10 +149,24 @@ def test_after_two_repairs_it_has_failed_and_the_folder_is_byte_for_byte(made):
     (failed,) = made.events(Phase2Failed)
     assert len(agent.tasks) == 3
     assert (root.status, root.reason) == ("failed", "failed_invalid_artifacts")
+    assert root.advice.startswith(agent.tasks[1].refused[0])
     assert (failed.tokens.calls, failed.retry_at) == (3 * COST.calls, int(made.now) + HOUR_S)
     assert bytes_of(made.root()) == before
     assert "failed_invalid_artifacts" in " ".join(made.memory.status()["stuck"])
     assert [path.name for path in made.path.rglob("*phase2_workspace_diff*")] == []
+
+
+def test_a_person_is_told_the_first_of_many_that_were_refused_and_how_many_more(made):
+    made.write(C)
+    lines = "\n".join(["- " + "a " * 300, *["- nobody"] * 8])
+    agent = Agent(lambda task: with_line("MEMORY.md", lines)(replace(task, refused=())))
+
+    (root,) = run(made, agent).phase2
+
+    *first, more = root.advice.split("\n")
+    assert len(first) == 5
+    assert all(len(each) <= 301 for each in first)
+    assert int(more.split()[1]) >= len(agent.tasks[1].refused) - 5 > 0
 
 
 def failing(**how):
