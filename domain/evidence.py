@@ -297,7 +297,8 @@ def labelled(row: Row) -> bytes:
     if not row.text:
         said = encoded(hidden(row.item))
         if row.question is not None:
-            asked = hidden_text(row.question).encode()
+            # A model wrote it, and may have meant a row of its own by a line's end in it.
+            asked = hidden_text(row.question).replace("\n", "\\n").encode()
             said = b"Assistant question: " + asked + b"\nHuman reply: " + said
         extra = row.chars - len(said.decode()) if row.bytes_torn else 0
         cap = ROW_BYTES

@@ -19,13 +19,13 @@ def question(
 ) -> Question:
     # Places are ids in the log, and keep what stands in them; whoever is asked need not know it.
     values = {
-        "rollout_path": redact(header.rollout_path),
-        "rollout_cwd": redact(header.cwd or "unknown"),
-        "git_branch": redact(header.git_branch or "unknown"),
+        "rollout_path": one_line(redact(header.rollout_path)),
+        "rollout_cwd": one_line(redact(header.cwd or "unknown")),
+        "git_branch": one_line(redact(header.git_branch or "unknown")),
         "contents": evidence,
     }
     text = filled(f"stage_one_input_{memory_version}", values)
-    # A half surrogate cannot be sent, and a path may hold one.
+    # A half surrogate cannot be sent.
     text = text.encode("utf-8", "replace").decode()
     parts = [text] if memory_version == "v1" else pieces(text, bytes_max=MESSAGE_BYTES)
     return Question(
@@ -36,6 +36,11 @@ def question(
         effort=EFFORT,
         tokens_max=tokens_max,
     )
+
+
+def one_line(place: str) -> str:
+    """A folder's name may hold a line's end, and behind it what looks like a person's row."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in place)
 
 
 @cache
