@@ -11,12 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ..domain import eligibility, extraction
-from ..domain.events import (
-    Stage1LeaseClaimed,
-    Stage1Succeeded,
-    Stage1SucceededNoOutput,
-    extraction_stream,
-)
+from ..domain.events import Stage1LeaseClaimed, extraction_stream
 from ..domain.extraction import Extraction
 from ..domain.refusals import Refused
 from ..projections import jobs, threads
@@ -65,18 +60,10 @@ def is_read(around: Surroundings, view: View, row: threads.Row, *, again: bool =
     are: what this model has read with this prompt would come out the same, and cost as much."""
     version, extractor = around.policy.memory_version, around.extractor
     digest = extractor.digest(version) if again else None
-    if digest is not None and read_by(view, version, row.thread_id) == (extractor.name, digest):
+    last = None if digest is None else state.last_read(view, version, row.thread_id)
+    if last is not None and (last.extractor, last.prompt_digest) == (extractor.name, digest):
         again = False
     return state.is_read(view, version, state.thread_of(row), extractor=extractor.name, again=again)
-
-
-def read_by(view: View, memory_version: str, thread_id: str) -> tuple[str, str | None] | None:
-    """The model and the prompt that a session was read with last."""
-    found = None
-    for recorded in view.events(stream=extraction_stream(memory_version, thread_id)):
-        if isinstance(recorded.event, Stage1Succeeded | Stage1SucceededNoOutput):
-            found = recorded.event.extractor, recorded.event.prompt_digest
-    return found
 
 
 class Shut(Refused):

@@ -16,7 +16,6 @@ from ..domain.events import (
     NO_TOKENS,
     Phase2Succeeded,
     Stage1Succeeded,
-    Stage1SucceededNoOutput,
     Tokens,
     consolidation_stream,
     extraction_stream,
@@ -24,11 +23,11 @@ from ..domain.events import (
 )
 from ..domain.refusals import UnknownThread
 from ..domain.selection import Ranking, cutoff_at
-from ..projections import jobs, stage1_outputs, threads
+from ..projections import jobs, spend, stage1_outputs, threads
 from ..projections import selection as snapshots
 from . import state
 from .ports import View
-from .reports import Explanation, GateAnswer, Reading, ThreadLine
+from .reports import Explanation, GateAnswer, LastReading, ThreadLine
 from .requests import root_of
 from .surroundings import GLOBAL, VERSIONS, Policy
 
@@ -86,17 +85,15 @@ def spent_on(view: View, thread_id: str) -> list[Tokens]:
     found: dict[str, Tokens] = {}
     for version in VERSIONS:
         for recorded in view.events(stream=extraction_stream(version, thread_id)):
-            cost = getattr(recorded.event, "tokens", NO_TOKENS)
-            if cost.calls or cost.input or cost.output:
-                found[cost.model] = found.get(cost.model, NO_TOKENS) + cost
+            if isinstance(recorded.event, spend.SpendEvent):
+                cost = recorded.event.tokens
+                if cost != NO_TOKENS:
+                    found[cost.model] = found.get(cost.model, NO_TOKENS) + cost
     return [found[model] for model in sorted(found)]
 
 
-def last_reading(view: View, thread_id: str, version: str) -> Reading | None:
-    done: Stage1Succeeded | Stage1SucceededNoOutput | None = None
-    for recorded in view.events(stream=extraction_stream(version, thread_id)):
-        if isinstance(recorded.event, Stage1Succeeded | Stage1SucceededNoOutput):
-            done = recorded.event
+def last_reading(view: View, thread_id: str, version: str) -> LastReading | None:
+    done = state.last_read(view, version, thread_id)
     if done is None:
         return None
     taught = done if isinstance(done, Stage1Succeeded) else None
@@ -106,7 +103,7 @@ def last_reading(view: View, thread_id: str, version: str) -> Reading | None:
         for quote in msgspec.json.decode(evidence or "[]", type=list[dict[str, Any]])
         if "found" in quote  # The offline model quotes nothing that it has not read.
     )
-    return Reading(
+    return LastReading(
         extractor=done.extractor,
         prompt_digest=done.prompt_digest,
         omitted=done.omitted,

@@ -99,10 +99,10 @@ class Explanation(Struct, kw_only=True):
     uses: int = 0
     last_used_at: int | None = None
     spent: list[Tokens] = field(default_factory=list)
-    reading: "Reading | None" = None
+    reading: "LastReading | None" = None
 
 
-class Reading(Struct, kw_only=True):
+class LastReading(Struct, kw_only=True):
     """The last time that the thread was read to the end: by whom, how much of it was not shown to
     them, how many statements were dropped, and how many quotes a person typed like that."""
 

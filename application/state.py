@@ -3,6 +3,7 @@
 from msgspec.structs import asdict
 
 from ..domain.consolidation import Consolidation
+from ..domain.events import Stage1Succeeded, Stage1SucceededNoOutput, extraction_stream
 from ..domain.extraction import Extraction, is_up_to_date, watermark_of
 from ..domain.ids import UUID
 from ..domain.refusals import SeveralThreads
@@ -73,6 +74,17 @@ def extraction(view: View, memory_version: str, thread_id: str) -> Extraction:
     return Extraction(
         thread_id=thread_id, memory_version=memory_version, forgotten=known.forgotten, **job
     )
+
+
+def last_read(
+    view: View, memory_version: str, thread_id: str
+) -> Stage1Succeeded | Stage1SucceededNoOutput | None:
+    """What came of the last reading of a session that came to its end."""
+    found = None
+    for recorded in view.events(stream=extraction_stream(memory_version, thread_id)):
+        if isinstance(recorded.event, Stage1Succeeded | Stage1SucceededNoOutput):
+            found = recorded.event
+    return found
 
 
 SAME_IN_EXTRACTION = tuple(

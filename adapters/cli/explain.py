@@ -9,7 +9,7 @@ import msgspec
 from .common import Context, Place, options, say
 
 if TYPE_CHECKING:
-    from ...application.reports import Reading
+    from ...application.reports import LastReading
 
 
 @click.command(name="explain")
@@ -49,7 +49,7 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
     context.show(msgspec.to_builtins(told), lines)
 
 
-def reading_lines(reading: "Reading") -> Iterator[str]:
+def reading_lines(reading: "LastReading") -> Iterator[str]:
     by = f"read by {reading.extractor}"
     if reading.prompt_digest:
         by += f" with prompt {reading.prompt_digest[:12]}"
