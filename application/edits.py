@@ -5,9 +5,11 @@ consolidator carries it, and an agent is shown it. Until that publication is ren
 file is still in the folder; what was taken in is then no edit any more.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ..domain.carried import Carried, edited, read
 from ..domain.events import (
@@ -17,9 +19,12 @@ from ..domain.events import (
     RootRendered,
     consolidation_stream,
 )
+from ..domain.proposal import leaves_no_room
 from ..domain.redaction import redact
 from .ports import View
 from .roots import Root, split
+
+_LINE_END = re.compile(r"\r\n?")
 
 
 class Edit(Struct, frozen=True, kw_only=True):
@@ -43,6 +48,9 @@ class Seen(Struct, frozen=True, kw_only=True):
     edits: tuple[Edit, ...] = ()
     digests: Mapping[str, str] = {}
 
+    def without(self, paths: Collection[str]) -> "Seen":
+        return replace(self, edits=tuple(each for each in self.edits if each.path not in paths))
+
 
 class Recorded(Struct, frozen=True, kw_only=True):
     """Path -> text of the edits since the last render; None where the file was removed. What was
@@ -53,7 +61,13 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
     def was_taken(self, path: str, content: bytes) -> bool:
         kept = self.taken.get(path)
-        return kept is not None and redact(content.decode("utf-8", "replace")) == kept
+        return kept is not None and redact(text_of(content)) == kept
+
+
+def text_of(content: bytes) -> str:
+    """A file's text as our own files are written. A mark in front and another system's line ends
+    are an editor's, and say nothing."""
+    return _LINE_END.sub("\n", content.decode("utf-8-sig", "replace"))
 
 
 def since_rendered(view: View, root: Root) -> Recorded:
@@ -89,3 +103,15 @@ def with_edits(kept: Carried, found: Seen) -> Carried:
         if edit.after is not None:
             kept = edited(kept, edit.path, edit.before, edit.after)
     return kept
+
+
+def with_room(
+    kept: Carried, found: Seen, published: Mapping[str, str]
+) -> tuple[Carried, dict[str, str]]:
+    """What of it an agent can keep, and the files in which it is left no room for anything else."""
+    full = {path for path, each in kept.files.items() if leaves_no_room(path, each)}
+    now = {**published, **{edit.path: edit.after for edit in found.edits}}
+    return (
+        replace(kept, files={path: kept.files[path] for path in kept.files.keys() - full}),
+        {path: text for path in full if (text := now.get(path))},
+    )

@@ -30,7 +30,7 @@ from ..domain.selection import cutoff_at
 from ..projections import jobs, stage1_outputs
 from . import state
 from .asking import Asking
-from .edits import Seen, carried, with_edits
+from .edits import Seen, carried, with_edits, with_room
 from .folder import differing, is_behind, is_current
 from .notes import adopt
 from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, ToolUse, View, Writing
@@ -355,14 +355,22 @@ def consolidate(
             with around.store.reading() as view:
                 kept = with_edits(carried(view, root, salt=around.new_id()), found)
                 staging = None
+                left_out: Mapping[str, str] = {}
                 if around.consolidator.kind != "offline":
+                    kept, left_out = with_room(kept, found, claimed.published)
                     staging = stage(
-                        around, view, root, workspace, outputs=claimed.outputs, found=found
+                        around,
+                        view,
+                        root,
+                        workspace,
+                        outputs=claimed.outputs,
+                        found=found.without(left_out),
                     )
         if staging is None:
             made = proposed(around, root, claimed, kept)
         else:
-            made = answered(root, claimed, asking, staging, found, kept)
+            made = answered(root, claimed, asking, staging, kept)
+            made = msgspec.structs.replace(made, left_out={**made.left_out, **left_out})
         with workspace.lock(holder=around.worker_id):
             report.status = published_as(
                 around, root, workspace, claimed, made, found, run_id=run_id
@@ -455,7 +463,7 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) 
 
 
 def answered(
-    root: Root, claimed: Claimed, asking: Asking, staging: Staging, found: Seen, kept: Carried
+    root: Root, claimed: Claimed, asking: Asking, staging: Staging, kept: Carried
 ) -> Made:
     """What an agent makes of it. Where nothing has changed, nobody is asked."""
     name = asking.around.consolidator.name
@@ -468,7 +476,7 @@ def answered(
         published=claimed.published,
         mode=mode(staging.files, root.memory_version),
         staged=staging.task_files,
-        edited=tuple(edit.path for edit in found.edits),
+        edited=staging.edited,
     )
     answer = asking.answer(task, staging, kept)
     still = {path: each for path, each in kept.files.items() if path in answer.files}

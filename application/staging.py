@@ -15,7 +15,7 @@ from ..domain.artifact import MEMORY, SUMMARY, problems
 from ..domain.redaction import redact
 from ..projections.folder import WORKSPACE_DIFF, digest, inputs
 from ..projections.workspace_diff import Change, workspace_diff
-from .edits import Edit, Seen, since_rendered
+from .edits import Edit, Seen, since_rendered, text_of
 from .ports import PhaseTwoOutput, View
 from .render import Earlier, Here, Overtaken, Recorder, forgetting, forgotten_since, last_reset
 from .roots import NOTES, Root, body, is_artifact, manifest, notes_of, published
@@ -34,6 +34,7 @@ class Staging(Struct, frozen=True, kw_only=True):
     files: Mapping[str, str]
     own: frozenset[str]
     changes: tuple[Change, ...]
+    edited: tuple[str, ...]
     is_valid: bool
 
     @property
@@ -55,12 +56,14 @@ def stage(
     artifacts = published(view, root)
     notes = {path: note.text for path, note in notes_of(view, root).items()}
     there = workspace.scan().files if workspace.path.is_dir() else {}
+    always = (SUMMARY,) if root.memory_version == "v2" else (MEMORY, SUMMARY)
     own = {
         path: redact(content.decode())
         for path, content in there.items()
         if path not in last
         and path not in notes
         and path not in artifacts
+        and path not in always  # Ours whoever wrote it first; theirs is laid aside.
         and is_artifact(path)
         and not path.startswith(f"{NOTES}/")
     }
@@ -79,6 +82,7 @@ def stage(
         files=files,
         own=frozenset(own),
         changes=tuple(changed(before, after)),
+        edited=tuple(edit.path for edit in found.edits),
         is_valid=not problems(artifacts, version=root.memory_version, grammar=False),
     )
 
@@ -199,16 +203,17 @@ def take_in(around: Surroundings, root: Root, workspace: Workspace, *, run_id: s
             or path in here.unchanged
             or earlier.was(path, content)
         ):
-            text = redact(content.decode())
+            said = text_of(content)
+            text = redact(said)
             if not recorded.was_taken(path, content):
                 rendered = here.before.get(path)
                 before = files[path] if rendered is None else rendered.decode("utf-8", "replace")
-                hidden = text.encode() != content
-                copy = str(workspace.set_aside(path, content)) if hidden else None
+                copy = str(workspace.set_aside(path, content)) if text != said else None
                 edits.append(Edit(path=path, before=before, after=text, copy=copy))
     try:
         for edit in edits:
-            if recorded.waiting.get(edit.path, "") != edit.after:
+            is_waiting = edit.path in recorded.waiting
+            if not is_waiting or recorded.waiting[edit.path] != edit.after:
                 record.edit(body(edit.path, edit.after or ""), deleted=edit.after is None)
     except Overtaken:
         return Seen(digests=digests)

@@ -213,7 +213,8 @@ def is_form(path: str, line: str) -> bool:
     if path == SUMMARY:
         return line in ("v1", *SUMMARY_HEADINGS)
     if path == MEMORY:
-        return line in (*TASK_HEADINGS, *BLOCK_HEADINGS) or is_source(line)
+        is_heading = line in (*TASK_HEADINGS, *BLOCK_HEADINGS)
+        return is_heading or line.startswith("applies_to: cwd=") or is_source(line)
     return path.endswith("/SKILL.md") and (line == "---" or line.startswith("name:"))
 
 

@@ -9,7 +9,7 @@ and line, for the agent to mend, in words that quote no memory.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from .artifact import (
     MEMORY,
@@ -17,15 +17,18 @@ from .artifact import (
     SUMMARY,
     SUMMARY_BYTES_MAX,
     cited_tasks,
+    is_form,
+    is_source,
     pointed_threads,
     problems,
 )
-from .carried import Carried, is_statement, keys, unmarked, words
+from .carried import Added, Carried, Kept, is_statement, keys, unmarked, words
 
 MEMORY_BYTES_MAX = 256 * 1024
 SKILL_BYTES_MAX = 64 * 1024
 SKILL_LINES_MAX = 500
 SKILL_FILES_MAX = 64
+INPUTS = (f"{SUMMARIES}/", "extensions/")  # What a memory may rest on.
 # So few statements may all go at once: a small memory changes as a whole.
 REMOVED_ALWAYS = 2
 # Of a statement's words, by how rare they are, what one of the new ones must have to say it still.
@@ -85,17 +88,31 @@ def refusals(
     """
     proposed = artifacts(files, memory_version=memory_version, own=own)
     named = {*staged, *proposed}
-    found = [
-        *strangers(files, unusable, memory_version=memory_version, staged=staged),
-        *sizes(proposed),
-        *problems(unclaimed(proposed, carried), version=memory_version),
-        *dangling(proposed, carried, named=named, threads=threads),
-        *secrets(proposed, redact),
-        *skills(proposed),
-        *undone(proposed, carried),
+    outside = [
+        some(strangers(files, unusable, memory_version=memory_version, staged=staged)),
+        some(sizes(proposed)),
     ]
-    found = found or list(removed(proposed, published, staged=staged, threads=threads))
-    return [redact(each) for each in found]
+    if outside[1]:  # What is too large is not read: a line of it can be as long as it likes.
+        return [redact(each) for kind in outside for each in kind]
+    kinds = [
+        *outside,
+        some(problems(unclaimed(proposed, carried), version=memory_version)),
+        some(dangling(proposed, carried, named=named, threads=threads)),
+        some(secrets(proposed, redact)),
+        some(skills(proposed)),
+        [*undone(proposed, carried)],  # All of it: nobody else has the words any more.
+    ]
+    if not any(kinds):
+        kinds = [list(removed(proposed, published, staged=staged, threads=threads))]
+    return [redact(each) for kind in kinds for each in kind]
+
+
+def some(found: Iterable[str]) -> list[str]:
+    """As many as somebody may mend at once, and how many more: a model is paid for each."""
+    told = list(found)
+    if len(told) > TOLD_MAX:
+        told[TOLD_MAX:] = [f"and {len(told) - TOLD_MAX:,} more like these"]
+    return told
 
 
 def strangers(
@@ -115,20 +132,66 @@ def strangers(
 
 def sizes(proposed: Mapping[str, str]) -> Iterator[str]:
     for path, text in proposed.items():
-        most = {MEMORY: MEMORY_BYTES_MAX, SUMMARY: SUMMARY_BYTES_MAX}.get(path, SKILL_BYTES_MAX)
+        most = bytes_max(path)
         size = len(text.encode("utf-8", "replace"))
         if size > most:
             yield f"{path} has {size:,} bytes, and {most:,} are the most: leave out what is least"
 
 
+def leaves_no_room(path: str, kept: Kept) -> bool:
+    """Whether a person's lines take more than half of what the file may hold. An agent could keep
+    them only by giving up the rest, so the file is laid aside instead."""
+    lines = [line for added in kept.added for line in added.lines]
+    size = sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+    is_page = path.startswith("skills/") and path.endswith("/SKILL.md")
+    return size * 2 > bytes_max(path) or (is_page and len(lines) * 2 > SKILL_LINES_MAX)
+
+
+def bytes_max(path: str) -> int:
+    return {MEMORY: MEMORY_BYTES_MAX, SUMMARY: SUMMARY_BYTES_MAX}.get(path, SKILL_BYTES_MAX)
+
+
 def unclaimed(proposed: Mapping[str, str], carried: Carried) -> dict[str, str]:
     """The files with a person's lines empty: those need no form and no source."""
-    return {
-        path: "\n".join("" if unmarked(line) in own else line for line in text.split("\n"))
-        if (own := carried.lines(path))
-        else text
-        for path, text in proposed.items()
-    }
+    return {path: emptied(text, carried.kept(path).added) for path, text in proposed.items()}
+
+
+def emptied(text: str, added: Collection[Added]) -> str:
+    if not added:
+        return text
+    lines = text.split("\n")
+    theirs = claimed([unmarked(line) for line in lines], added)
+    return "\n".join("" if at in theirs else line for at, line in enumerate(lines))
+
+
+def claimed(lines: Sequence[str], added: Iterable[Added]) -> set[int]:
+    """Where a person's lines stand. A line is theirs as often as they wrote it, and among several
+    the one that stands with the others of its block: headings are the same in every task."""
+    there = [at for at, line in enumerate(lines) if line]
+    places: dict[str, list[int]] = {}
+    for number, at in enumerate(there):
+        places.setdefault(lines[at], []).append(number)
+    theirs: set[int] = set()
+    for block in added:
+        left = [line for line in block.lines if line.strip()]
+        while left:
+            best, length = -1, 0
+            for number in reversed(places.get(left[0], ())):
+                run = 0
+                while (
+                    run < len(left)
+                    and number + run < len(there)
+                    and there[number + run] not in theirs
+                    and lines[there[number + run]] == left[run]
+                ):
+                    run += 1
+                if run > length:
+                    best, length = number, run
+                if length == len(left):
+                    break
+            theirs.update(there[best : best + length])
+            left = left[max(length, 1) :]
+    return theirs
 
 
 def dangling(
@@ -141,6 +204,10 @@ def dangling(
     """Sources and files that a line names and that are not there."""
     for path, text in unclaimed(proposed, carried).items():
         for at, line in enumerate(text.split("\n"), 1):
+            if path == MEMORY and is_source(line):
+                source = line[2 : line.index(" (cwd=")]
+                if not source.startswith(INPUTS):
+                    yield f"{path}:{at} names {source}, which is no source: it was not read"
             for other in _PATH.findall(line):
                 if other not in named:
                     yield f"{path}:{at} names {other}, which is not in the folder"
@@ -201,12 +268,14 @@ def undone(proposed: Mapping[str, str], carried: Carried) -> Iterator[str]:
             continue  # That it is missing is said already, where it must not be.
         lines = proposed[path].split("\n")
         there = {unmarked(line) for line in lines}
-        for line in sorted(carried.lines(path)):
+        own = carried.lines(path)
+        for line in sorted(own):
             if line not in there:
                 yield f"{path} lacks a line that a person wrote; put it back word for word: {line}"
         out = set(kept.removed)
         for at, key in enumerate(keys(carried.salt, lines), 1):
-            if key in out and unmarked(lines[at - 1]) not in carried.lines(path):
+            line = lines[at - 1]
+            if key in out and unmarked(line) not in own and not is_form(path, line):
                 yield f"{path}:{at} is a line that a person has taken out; leave it out"
 
 

@@ -1,5 +1,7 @@
 """What of an agent's files keeps them from being published, by file and line."""
 
+import time
+
 import pytest
 from threadbook.domain.carried import Carried, edited
 from threadbook.domain.proposal import MEMORY_BYTES_MAX, artifacts, refusals
@@ -133,6 +135,13 @@ def test_a_path_of_the_project_itself_is_no_source():
     assert refused(added("- `cat src/skills/x.md extensions/a.md` passed [Task 4]")) == []
 
 
+@pytest.mark.parametrize("path", ["nowhere.md", "MEMORY.md", "raw_memories.md"])
+def test_a_task_rests_on_what_was_read_and_on_nothing_else(path):
+    told = refused({**GOOD, "MEMORY.md": MEMORY.replace(FILE, path)})
+
+    assert told == [f"MEMORY.md:8 names {path}, which is no source: it was not read"]
+
+
 def test_a_persons_line_needs_no_source_and_must_stay():
     carried = edited(Carried(salt="s"), "MEMORY.md", MEMORY, f"{MEMORY}- mine\n")
 
@@ -182,3 +191,70 @@ def test_only_artifacts_are_published_and_a_persons_file_stays_theirs():
     found = artifacts(files, memory_version="v1", own={"skills/mine/SKILL.md"})
 
     assert found == {"MEMORY.md": MEMORY, "memory_summary.md": SUMMARY}
+
+
+def test_what_a_file_cannot_do_without_may_come_back_and_what_it_says_may_not():
+    carried = edited(Carried(salt="s"), "MEMORY.md", MEMORY, "")
+    reworded = MEMORY
+    for old, new in (
+        ("pottery\nscope: the", "kilns\nscope: that"),
+        ("4: write", "4: have"),
+        ("- backup", "- copies"),
+        ("`make backup` passed", "copies are made by make"),
+    ):
+        reworded = reworded.replace(old, new)
+
+    assert len(refused(GOOD, carried=carried)) == 5
+    assert refused({**GOOD, "MEMORY.md": reworded}, carried=carried) == []
+
+
+OWN_BLOCK = """
+# Task Group: mine
+scope: mine
+applies_to: cwd=/x; reuse_rule=all
+
+## Task 9: tea, success
+
+### rollout_summary_files
+- nowhere.md (cwd=/x, rollout_path=/y, updated_at=2026)
+
+### keywords
+- backup, kiln.db
+
+## Reusable knowledge
+- I like tea [Task 9]
+"""
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_a_persons_whole_block_takes_no_heading_from_anybody_else(where):
+    with_mine = MEMORY + OWN_BLOCK if where == "after" else f"{OWN_BLOCK}\n{MEMORY}"
+    carried = edited(Carried(salt="s"), "MEMORY.md", MEMORY, with_mine)
+
+    assert refused({**GOOD, "MEMORY.md": with_mine}, carried=carried) == []
+    assert len(refused({**GOOD, "MEMORY.md": with_mine})) == 1
+
+
+def test_an_agent_is_told_a_part_of_what_is_wrong_a_thousand_times():
+    told = refused({**GOOD, "MEMORY.md": MEMORY + "- nobody said so\n" * 10_000})
+
+    assert len(told) < 50
+    assert told[-1] == "and 9,960 more like these"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["- " + "[Task 4]" * 20_000 + "x", "- a.md (cwd=" + ", rollout_path=, updated_at=" * 8_000],
+    ids=["marks", "fields"],
+)
+def test_a_line_of_any_length_is_looked_through_soon(line):
+    began = time.monotonic()
+
+    assert refused(added(line))
+    assert time.monotonic() - began < 5
+
+
+def test_what_is_too_large_is_not_looked_through_any_further():
+    told = refused({**GOOD, "MEMORY.md": "- x\n" * 2_000_000})
+
+    assert [each.partition(" has")[0] for each in told] == ["MEMORY.md"]
