@@ -34,8 +34,8 @@ from . import state
 from .edits import carried
 from .imported import Imported, made_from
 from .notes import withdraw
-from .phase2 import publication, rebuilt, with_carried
 from .ports import Failure, View, Writing
+from .publication import publication, rebuilt, with_carried
 from .render import forgetting, is_unrendered, render, withdrawn_paths
 from .reports import ForgetReport
 from .requests import request

@@ -1,9 +1,7 @@
 """Phase 2: each memory root is consolidated, published, and rendered; one worker a root.
 
-The claim, the publication and the render are a transaction each. What is published is decided in
-one transaction that looks once more at everything it rests on: the lease, and that every selected
-thread is still alive, enabled and of this root. Where it is not, nothing is published, the lease is
-given back, and the root is claimed again with what is there now.
+The claim, the publication and the render are a transaction each. Who works on a root and who waits
+is decided in `lease`, what may be published in `publication`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,60 +9,31 @@ from contextlib import suppress
 from math import inf
 
 import msgspec
-from msgspec import Struct
 
-from ..domain import consolidation, selection
+from ..domain import consolidation
 from ..domain.artifact import problems
-from ..domain.carried import Carried, applied, written
-from ..domain.events import (
-    NO_TOKENS,
-    ArtifactsPublished,
-    Input,
-    Phase2InputsSelected,
-    Phase2LeaseClaimed,
-    Tokens,
-    consolidation_stream,
-)
-from ..domain.refusals import BackingOff, CoolingDown, LeaseHeld, LeaseLost
-from ..domain.selection import cutoff_at
-from ..projections import jobs, stage1_outputs
+from ..domain.carried import Carried
+from ..domain.events import consolidation_stream
+from ..domain.refusals import LeaseLost
 from . import state
 from .asking import Asking
 from .edits import Seen, carried, with_edits, with_room
-from .folder import differing, is_behind, is_current
+from .folder import differing, is_behind
+from .lease import Claimed, claim_when_free, give_back, needs_work
 from .notes import adopt
-from .ports import ConsolidationFailed, Failure, PhaseTwoOutput, Task, ToolUse, View, Writing
+from .ports import ConsolidationFailed, Failure, Task
+from .publication import Made, kept_uses, publish, set_aside, with_carried
 from .purse import Purse
 from .render import Rendered, render
 from .reports import RootReport
-from .roots import (
-    Root,
-    body,
-    chosen,
-    chosen_inputs,
-    is_reworded,
-    is_unchanged,
-    may_be_read,
-    published,
-    roots,
-    snapshot,
-    texts,
-)
-from .staging import Staging, aged, mode, prune_resources, seen, stage, take_in
-from .surroundings import GLOBAL, FolderUnusable, Surroundings, Workspace
+from .roots import Root, chosen, chosen_inputs, published, roots, snapshot
+from .staging import Staging, mode, prune_resources, seen, stage, take_in
+from .surroundings import FolderUnusable, Surroundings, Workspace
 
-POLL_S = 0.05
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
 # Nothing was published, and what the root is made from may have changed: look again.
 CLAIMED_AGAIN = ("inputs_changed", "lease_lost", "folder_edited")
 ROOTS_PER_RUN = "max_roots_per_run"
-
-
-class Claimed(Struct, frozen=True, kw_only=True):
-    lease: Phase2LeaseClaimed
-    inputs: tuple[Input, ...]
-    outputs: tuple[PhaseTwoOutput, ...]
-    published: Mapping[str, str]
 
 
 def run(
@@ -86,11 +55,11 @@ def run(
         why = ROOTS_PER_RUN if consolidated >= most_roots(around) else None
         if budget is not None and budget.is_empty and around.consolidator.kind != "offline":
             why = "budget"
-        if why is not None:
-            if has_work(around, root):
-                waiting[why] = waiting.get(why, 0) + 1
-            continue
         try:
+            if why is not None:
+                if needs_work(around, root, around.workspace(root.memory_version, root.scope)):
+                    waiting[why] = waiting.get(why, 0) + 1
+                continue
             with around.watch("consolidate", root) as tell:
                 report = one_root(
                     around,
@@ -146,10 +115,6 @@ def difference(around: Surroundings, root: Root) -> int:
     return len(now ^ before) + len(files)
 
 
-def has_work(around: Surroundings, root: Root) -> bool:
-    return needs_work(around, root, around.workspace(root.memory_version, root.scope))
-
-
 def one_root(
     around: Surroundings,
     root: Root,
@@ -194,143 +159,6 @@ def catch_up(
         )
         fill(report, render(around, root, workspace, run_id=run_id))
         return report
-
-
-def claim_when_free(
-    around: Surroundings,
-    root: Root,
-    workspace: Workspace,
-    *,
-    run_id: str,
-    waiting: dict[str, int],
-    asked_for: bool = False,
-) -> Claimed | None:
-    """The root, once nobody else has it. What was read while another run was at work on it is
-    consolidated then, and does not wait for the rest after that one's success."""
-    waited = False
-    while True:
-        with around.store.reading() as view:
-            seen = state.consolidation(view, root.memory_version, root.scope)
-        if not needs_work(around, root, workspace):
-            return None
-        with around.store.reading() as view:
-            if is_being_read(around, view, root):
-                # Whoever reads a session of this root consolidates it when the last one is done.
-                waiting["phase1_running"] = waiting.get("phase1_running", 0) + 1
-                return None
-        free_a_dead_workers_lease(around, root, run_id=run_id)
-        try:
-            with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-                held = state.consolidation(tx, root.memory_version, root.scope)
-                if (held.ownership_token, held.status) == (seen.ownership_token, seen.status):
-                    return claim(around, tx, root, asked_for=asked_for, waited=waited)
-            # Somebody has had the root since we looked, and may have done what we saw: look again.
-        except LeaseHeld:
-            waited = True
-            around.sleep(POLL_S)
-        except (BackingOff, CoolingDown) as refused:
-            waiting[refused.code] = waiting.get(refused.code, 0) + 1
-            return None
-
-
-def needs_work(around: Surroundings, root: Root, workspace: Workspace) -> bool:
-    """No diff, no work: the same readings, and a folder as it was rendered."""
-    with around.store.reading() as view:
-        asked = is_asked_for(around, view, root)
-    if asked is not None:
-        return asked
-    # What the log says is read under the lock: whoever publishes holds it until it has rendered.
-    with workspace.lock(holder=around.worker_id), around.store.reading() as view:
-        if aged(workspace, now=around.now()):
-            return True
-        # The same readings may have been extracted anew: then somebody has asked, and words differ.
-        if is_requested(view, root):
-            rows = chosen(view, root, around.policy, now=around.now())
-            if is_reworded(view, root, texts(view, rows)):
-                return True
-        return not is_current(view, root, workspace)
-
-
-def is_asked_for(around: Surroundings, view: View, root: Root) -> bool | None:
-    """Whether the readings are others than the last success's; None: the folder has to tell."""
-    selected = chosen_inputs(chosen(view, root, around.policy, now=around.now()))
-    before = snapshot(view, root)
-    files = published(view, root)
-    if not selected and not before and not files:
-        return False  # Nothing to say, and nothing was ever said.
-    return True if not files or not is_unchanged(selected, before) else None
-
-
-def is_requested(view: View, root: Root) -> bool:
-    """Whether phase 2 was asked for since the last success claimed its job."""
-    for job in view.rows(jobs, (jobs.PHASE2, root.scope, root.memory_version)):
-        return (job.input_watermark or 0) > (job.completed_watermark or 0)
-    return False
-
-
-def is_being_read(around: Surroundings, view: View, root: Root) -> bool:
-    """Whether another worker that is alive holds a phase-1 lease in this root."""
-    asked = {"memory_version": root.memory_version, "now": around.now()}
-    if root.scope == GLOBAL:
-        held = view.find(jobs, jobs.FRESH_LEASES, **asked)
-    else:
-        held = view.find(jobs, jobs.FRESH_LEASES_OF_SCOPE, scope=root.scope, **asked)
-    return any(job.worker_id != around.worker_id and around.is_alive(job.worker_id) for job in held)
-
-
-def free_a_dead_workers_lease(around: Surroundings, root: Root, *, run_id: str) -> None:
-    """A run that was killed on this machine gives its lease back through whoever comes next."""
-    with around.store.reading() as view:
-        seen = state.consolidation(view, root.memory_version, root.scope)
-    if not consolidation.is_held(seen, now=around.now()):
-        return
-    assert seen.worker_id is not None
-    if around.is_alive(seen.worker_id):
-        return
-    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        give_back(tx, root, seen.ownership_token, reason="stopped", now=around.now())
-
-
-def claim(
-    around: Surroundings,
-    tx: Writing,
-    root: Root,
-    *,
-    asked_for: bool = False,
-    waited: bool = False,
-) -> Claimed:
-    now, policy = around.now(), around.policy
-    waived: consolidation.Waived | None = "waited" if waited else None
-    if around.consolidator.kind == "offline":
-        waived = "offline"
-    elif asked_for:
-        waived = "person"
-    lease = consolidation.claim(
-        state.consolidation(tx, root.memory_version, root.scope),
-        worker_id=around.worker_id,
-        ownership_token=around.new_id(),
-        cooldown_waived=waived,
-        now=now,
-    )
-    rows = chosen(tx, root, policy, now=now)
-    inputs = chosen_inputs(rows)
-    selected = Phase2InputsSelected(
-        at=now,
-        memory_version=root.memory_version,
-        scope=root.scope,
-        ownership_token=lease.ownership_token,
-        limit=policy.limits.max_raw_memories_for_consolidation,
-        cutoff=cutoff_at(now, max_unused_days=policy.limits.max_unused_days),
-        position=tx.position,
-        selected=inputs,
-    )
-    tx.append(consolidation_stream(root.memory_version, root.scope), lease, selected)
-    return Claimed(
-        lease=lease,
-        inputs=inputs,
-        outputs=tuple(texts(tx, rows)),
-        published=published(tx, root),
-    )
 
 
 def consolidate(
@@ -407,7 +235,7 @@ def published_as(
     root: Root,
     workspace: Workspace,
     claimed: Claimed,
-    made: "Made",
+    made: Made,
     found: Seen,
     *,
     run_id: str,
@@ -433,19 +261,6 @@ class NoMoreCalls(Exception):
         self.report = report
 
 
-class Made(Struct, frozen=True, kw_only=True):
-    """What a root is to hold. `left_out`: a person's files that could not be part of it."""
-
-    consolidator: str
-    files: Mapping[str, str]
-    carried: Carried
-    left_out: Mapping[str, str] = {}
-    tokens: Tokens = NO_TOKENS
-    tool_calls: Mapping[str, int] = {}
-    tool_uses: Sequence[ToolUse] = ()
-    prompt_digest: str | None = None
-
-
 def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) -> Made:
     """What is written without a model, with what a person did to it."""
     task = Task(
@@ -462,9 +277,7 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) 
     )
 
 
-def answered(
-    root: Root, claimed: Claimed, asking: Asking, staging: Staging, kept: Carried
-) -> Made:
+def answered(root: Root, claimed: Claimed, asking: Asking, staging: Staging, kept: Carried) -> Made:
     """What an agent makes of it. Where nothing has changed, nobody is asked."""
     name = asking.around.consolidator.name
     if not staging.changes and staging.is_valid:
@@ -497,130 +310,6 @@ def answered(
     )
 
 
-def with_carried(
-    files: Mapping[str, str], kept: Carried, *, memory_version: str, consolidator: str
-) -> Made:
-    """The files with what a person did to them. Where that makes one unfit to be read as a
-    memory, it is left out of it, and told."""
-    with_all = {path: applied(kept, path, text) for path, text in files.items()}
-    left_out: dict[str, str] = {}
-    if problems(with_all, version=memory_version, grammar=False):
-        for path, text in with_all.items():
-            if problems({**files, path: text}, version=memory_version, grammar=False):
-                left_out[path] = text
-    still = {path: each for path, each in kept.files.items() if path not in left_out}
-    return Made(
-        consolidator=consolidator,
-        files={path: files[path] if path in left_out else text for path, text in with_all.items()},
-        carried=msgspec.structs.replace(kept, files=still),
-        left_out=left_out,
-    )
-
-
-def set_aside(workspace: Workspace, left_out: Mapping[str, str]) -> list[str]:
-    return [
-        str(workspace.set_aside(path, text.encode("utf-8", "surrogatepass")))
-        for path, text in sorted(left_out.items())
-    ]
-
-
-def rebuilt(
-    around: Surroundings, root: Root, outputs: Sequence[PhaseTwoOutput]
-) -> Mapping[str, str]:
-    """The artifacts as they are written without a model, whoever wrote them last: at once, and out
-    of nothing but these outputs."""
-    writer = around.offline or around.consolidator
-    task = Task(memory_version=root.memory_version, scope=root.scope, outputs=outputs)
-    return writer.propose(task).files
-
-
-def publish(
-    around: Surroundings,
-    tx: Writing,
-    root: Root,
-    claimed: Claimed,
-    made: Made,
-    *,
-    run_id: str | None,
-) -> str:
-    """Record what the root holds from now on: the status, `inputs_changed` if it must not."""
-    now, token = around.now(), claimed.lease.ownership_token
-    stream = consolidation_stream(root.memory_version, root.scope)
-    job = state.consolidation(tx, root.memory_version, root.scope)
-    consolidation.require_lease(job, token)
-    held = still_held(tx, root, claimed.inputs)
-    if held.keys() != {each.thread_id for each in claimed.inputs}:
-        give_back(tx, root, token, reason="inputs_changed", tokens=made.tokens, now=now)
-        return "inputs_changed"
-    # This worker's clock may lag behind that of whoever read the sessions. A success that looked
-    # older than what it was made from would count as made from something else.
-    now = max([now, *(row.since for row in held.values())])
-    selected = selection.snapshot(
-        claimed.inputs, held={each: row.source_updated_at for each, row in held.items()}
-    )
-    changed = dict(made.files) != dict(claimed.published)
-    before = carried(tx, root, salt=made.carried.salt)
-    # What calls have cost is recorded also where they changed nothing.
-    if changed or made.carried.files != before.files or made.tokens.calls:
-        tx.append(stream, publication(around, tx, root, made, run_id=run_id, now=now))
-    no_changes = not changed and not is_reworded(tx, root, claimed.outputs)
-    done = consolidation.succeed(
-        job,
-        ownership_token=token,
-        completed_watermark=consolidation.completed_watermark(
-            claimed.lease.input_watermark, claimed.inputs
-        ),
-        selected=selected,
-        no_changes=no_changes,
-        now=now,
-    )
-    tx.append(stream, done)
-    return "succeeded_no_workspace_changes" if no_changes else "succeeded"
-
-
-def publication(
-    around: Surroundings,
-    tx: Writing,
-    root: Root,
-    made: Made,
-    *,
-    run_id: str | None,
-    now: int,
-) -> ArtifactsPublished:
-    owner = consolidation_stream(root.memory_version, root.scope)
-    return ArtifactsPublished(
-        at=now,
-        memory_version=root.memory_version,
-        scope=root.scope,
-        run_id=run_id,
-        consolidator=made.consolidator,
-        prompt_digest=made.prompt_digest,
-        files=tuple(tx.put(owner, body(path, text)) for path, text in sorted(made.files.items())),
-        carried_ref=tx.put(owner, written(made.carried)) if made.carried.files else None,
-        tokens=made.tokens,
-        tool_calls=dict(made.tool_calls),
-        tool_uses_ref=kept_uses(tx, root, made.tool_uses),
-    )
-
-
-def kept_uses(tx: Writing, root: Root, uses: Sequence[ToolUse]) -> str | None:
-    """As a text that can be erased: whoever names a path may put words into it."""
-    if not uses:
-        return None
-    owner = consolidation_stream(root.memory_version, root.scope)
-    return tx.put(owner, msgspec.json.encode(uses).decode())
-
-
-def still_held(view: View, root: Root, inputs: Sequence[Input]) -> dict[str, stage1_outputs.Row]:
-    """By thread id, the outputs of the inputs that are still live, enabled and of this root."""
-    return {
-        each.thread_id: row
-        for each in inputs
-        for row in view.rows(stage1_outputs, (each.thread_id, root.memory_version))
-        if may_be_read(row, root)
-    }
-
-
 def fail(
     around: Surroundings,
     root: Root,
@@ -648,24 +337,6 @@ def fail(
         except LeaseLost:
             return  # Somebody else has the job now; how ours ended is nothing to them.
         tx.append(consolidation_stream(root.memory_version, root.scope), failed)
-
-
-def give_back(
-    tx: Writing,
-    root: Root,
-    token: str | None,
-    *,
-    reason: consolidation.ReleaseReason,
-    tokens: Tokens = NO_TOKENS,
-    now: int,
-) -> None:
-    job = state.consolidation(tx, root.memory_version, root.scope)
-    if token is None or job.status != "running" or job.ownership_token != token:
-        return
-    released = consolidation.release(
-        job, ownership_token=token, reason=reason, tokens=tokens, now=now
-    )
-    tx.append(consolidation_stream(root.memory_version, root.scope), released)
 
 
 def fill(report: RootReport, rendered: Rendered) -> None:

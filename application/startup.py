@@ -19,7 +19,7 @@ from ..domain.evidence import token_limit
 from ..domain.selection import cutoff_at
 from ..domain.truncation import BYTES_A_TOKEN
 from ..projections import jobs, spend, stage1_outputs, threads
-from . import claims, consent, forget, ingest, phase1, phase2, reset, retention, state
+from . import claims, consent, forget, ingest, lease, phase1, phase2, reset, retention, state
 from .ports import Failure, Progress, View, Writing
 from .purse import purse
 from .reading import record_left
@@ -237,7 +237,7 @@ def release(
     if job.kind == jobs.PHASE2:
         # Phase 2 tries for ever, so that a worker that went costs its root nothing.
         root = Root(memory_version=version, scope=job.job_key)
-        phase2.give_back(tx, root, token, reason="stopped", now=now)
+        lease.give_back(tx, root, token, reason="stopped", now=now)
         return
     assert token is not None
     held = state.extraction(tx, version, job.job_key)

@@ -10,10 +10,21 @@ from pathlib import Path
 from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.offline import OfflineConsolidator
-from threadbook.application import citing, claims, outcomes, people, phase1, phase2, startup
+from threadbook.application import (
+    citing,
+    claims,
+    lease,
+    outcomes,
+    people,
+    phase1,
+    phase2,
+    publication,
+    startup,
+    state,
+)
 from threadbook.application.ports import ConsolidationFailed, Extracted, ExtractionFailed
 from threadbook.application.purse import Purse
-from threadbook.application.roots import Root
+from threadbook.application.roots import Root, chosen
 from threadbook.domain import consolidation
 from threadbook.domain.carried import Carried
 from threadbook.domain.eligibility import Limits
@@ -170,13 +181,13 @@ class Steps:
 
     def claim_root(self, root: Root | None = None):
         with self.store.writing(actor="pipeline") as tx:
-            return phase2.claim(self.around, tx, root or self.root)
+            return lease.claim(self.around, tx, root or self.root)
 
     def publish(self, claimed, root: Root | None = None) -> str:
         root = root or self.root
         made = phase2.proposed(self.around, root, claimed, Carried(salt="s"))
         with self.store.writing(actor="pipeline") as tx:
-            return phase2.publish(self.around, tx, root, claimed, made, run_id="r")
+            return publication.publish(self.around, tx, root, claimed, made, run_id="r")
 
     def consolidates(self, root: Root | None = None) -> str:
         return self.publish(self.claim_root(root), root)
@@ -188,11 +199,11 @@ class Steps:
     def gives_root_back(self, claimed, root: Root | None = None) -> None:
         token, now = claimed.lease.ownership_token, self.around.now()
         with self.store.writing(actor="pipeline") as tx:
-            phase2.give_back(tx, root or self.root, token, reason="stopped", now=now)
+            lease.give_back(tx, root or self.root, token, reason="stopped", now=now)
 
     def renew_root(self, ownership_token: str):
         with self.store.writing(actor="pipeline") as tx:
-            job = phase2.state.consolidation(tx, self.version, self.root.scope)
+            job = state.consolidation(tx, self.version, self.root.scope)
             renewed = consolidation.renew(
                 job, ownership_token=ownership_token, now=self.around.now()
             )
@@ -206,9 +217,7 @@ class Steps:
             policy.limits, max_raw_memories_for_consolidation=limit, max_unused_days=days
         )
         with self.store.reading() as view:
-            rows = phase2.chosen(
-                view, self.root, replace(policy, limits=limits), now=self.around.now()
-            )
+            rows = chosen(view, self.root, replace(policy, limits=limits), now=self.around.now())
         return [row.thread_id for row in rows]
 
     # The rest.

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook.adapters.offline import OfflineConsolidator
 from threadbook.adapters.workers import Workers
-from threadbook.application import claims, phase1, phase2
+from threadbook.application import claims, lease, phase1
 from threadbook.application.explain import thread_lines
 from threadbook.application.ports import ConsolidationFailed, ExtractionFailed, Failure, Proposal
 from threadbook.application.roots import Root
@@ -82,7 +82,7 @@ def claim_phase2(home, *, worker_id, scope, lease_from=None):
 
     around = replace(home.memory._around, worker_id=worker_id)
     with home.memory.store.writing(actor="pipeline") as tx:
-        return phase2.claim(around, tx, Root(memory_version="v1", scope=scope))
+        return lease.claim(around, tx, Root(memory_version="v1", scope=scope))
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())

@@ -13,7 +13,7 @@ from statistics import median
 from threadbook.adapters import git
 from threadbook.adapters.memory import Memory
 from threadbook.adapters.store import SqliteStore
-from threadbook.application.phase2 import Made, publication
+from threadbook.application.publication import Made, publication
 from threadbook.application.render import render
 from threadbook.application.roots import Root
 from threadbook.domain.carried import Carried

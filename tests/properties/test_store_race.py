@@ -7,7 +7,7 @@ never fall, readings that never get older. Beside them stand those that need row
 from hypothesis import event as reached
 from hypothesis import settings
 from hypothesis.stateful import invariant
-from threadbook.application.phase2 import chosen
+from threadbook.application.roots import chosen
 from threadbook.domain.events import (
     MemoryModeSet,
     OutputWithdrawn,
