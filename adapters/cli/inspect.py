@@ -18,10 +18,10 @@ def command() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def rollout(context: Context, file: Path) -> None:
     """What Threadbook reads in a session file. Nothing is stored, and no home is needed."""
+    from ..inspection import rollout as inspected
     from ..memory import home_of
-    from ..wiring import inspect_rollout
 
-    told = inspect_rollout(file, home=home_of(context.home), now=context.now)
+    told = inspected(file, home=home_of(context.home), now=context.now)
 
     def lines() -> None:
         thread = told["thread"]
@@ -56,9 +56,9 @@ def rollout(context: Context, file: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 def evidence(context: Context, file: Path, version: str) -> None:
     """What a model would be shown of a session file, secrets hidden. Nothing is sent or stored."""
-    from ..wiring import inspect_evidence
+    from ..inspection import evidence as inspected
 
-    told = inspect_evidence(file, version=version, now=context.now)
+    told = inspected(file, version=version, now=context.now)
     context.show(told, lambda: say(told["text"]))
 
 

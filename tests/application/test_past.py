@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec import to_builtins
-from threadbook.adapters.wiring import inspect_rollout
+from threadbook.adapters import inspection
 
 from tests.application.conftest import A, B
 from tests.application.homes import (
@@ -176,7 +176,7 @@ NO_SESSIONS = {"history.jsonl", "session_index.jsonl"}
 
 @pytest.mark.parametrize("name", sorted({p.name for p in ROLLOUTS.glob("*.jsonl")} - NO_SESSIONS))
 def test_keys_of_inspect_rollout(name):
-    told = inspect_rollout(ROLLOUTS / name, home=ROLLOUTS, now=None)
+    told = inspection.rollout(ROLLOUTS / name, home=ROLLOUTS, now=None)
 
     assert set(told) >= {
         "thread",
@@ -205,7 +205,7 @@ def test_inspect_names_each_bad_line(tmp_path):
     lines = A.text().splitlines()
     path.write_text("\n".join([lines[0], "{broken", *lines[1:]]) + "\n")
 
-    told = inspect_rollout(path, home=path.parent, now=None)
+    told = inspection.rollout(path, home=path.parent, now=None)
 
     (bad,) = told["bad_lines"]
     assert set(bad) == {"line", "offset", "reason"}
@@ -216,7 +216,7 @@ def test_the_file_the_folder_and_the_memory_name_the_same_project(home):
     home.write(A)
     home.run()
 
-    of_the_file = inspect_rollout(home.file(A), home=home.path, now=home.now)
+    of_the_file = inspection.rollout(home.file(A), home=home.path, now=home.now)
 
     told = home.memory.explain(A.id).scope
     assert home.memory.scope("/srv/fern") == told

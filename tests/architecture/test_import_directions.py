@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "prompts": {"prompts"},
 }
 # Where adapters meet: the wiring, and the faces that it is handed to.
-MEETING_PLACES = ("wiring.py", "memory.py", "care.py", "cli/")
+MEETING_PLACES = ("wiring.py", "inspection.py", "memory.py", "care.py", "cli/")
 # What a domain may know of the standard library: shapes and arithmetic, no machine.
 PURE = {
     "__future__", "base64", "binascii", "bisect", "collections", "contextlib", "copy",
