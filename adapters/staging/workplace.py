@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...application.ports import Proposal, Task, ToolUse
+from ...application.ports import ConsolidationFailed, Failure, Proposal, Task, ToolUse
 from ...domain.events import NO_TOKENS, Tokens
 from . import brief
 from .folder import Staging, staged
@@ -53,8 +53,17 @@ class Workplace:
         tool_uses: Sequence[ToolUse] = (),
         prompt_digest: str | None = None,
     ) -> Proposal:
-        """What lies there now."""
-        found = self._staging.files()
+        """What lies there now. Raises `ConsolidationFailed` where the folder itself is not there:
+        whoever worked in it has taken it away, and has had its price."""
+        try:
+            found = self._staging.files()
+        except Failure as gone:
+            raise ConsolidationFailed(
+                "failed_agent:folder_gone",
+                tokens=tokens,
+                tool_calls=tool_calls,
+                tool_uses=tool_uses,
+            ) from gone
         return Proposal(
             files={**found.files, **self._carried},
             unusable=found.refused,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from threadbook.adapters.staging.command import Bounds
 from threadbook.adapters.staging.consolidator import CommandConsolidator
+from threadbook.adapters.staging.folder import sweep
 from threadbook.application.ports import ConsolidationFailed, Task
 from threadbook.domain.events import Tokens
 
@@ -147,6 +148,24 @@ def test_one_that_is_not_there_stops_the_run_and_says_what_to_do(home):
 
     assert (error.reason, error.stops) == ("failed_spawn_agent", True)
     assert "no command no-such-command-here on the PATH" in str(error.__cause__)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, shutil; shutil.rmtree(os.getcwd())",
+        "import os; here = os.getcwd(); os.rename(here, here + '.x'); os.symlink('/etc', here)",
+        "import os; here = os.getcwd(); os.rename(here, here + '.x'); open(here, 'w').close()",
+    ],
+    ids=["removed", "a link", "a file"],
+)
+def test_one_that_takes_its_folder_away_has_failed_and_ends_no_run(home, code):
+    error = failed(asked(home, code))
+    sweep(home, lambda owner: False)  # As the next run does.
+
+    assert (error.reason, error.stops) == ("failed_agent:folder_gone", False)
+    assert error.tokens.model.startswith("command:")
+    assert "cannot be opened" in str(error.__cause__)
 
 
 def test_it_is_ended_with_the_lease(home, tmp_path):
