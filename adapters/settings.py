@@ -286,7 +286,9 @@ def validated(values: Mapping[str, Any], where: str) -> Settings:
         if key in ("extract_model", "consolidation_model", "base_url"):
             converted[key] = converted[key].strip()
         if key == "base_url" and value and not converted[key].startswith(("http://", "https://")):
-            raise SettingsError(f"{where}: `base_url` must begin with https://, or be empty")
+            raise SettingsError(
+                f"{where}: `base_url` must begin with https:// or http://, or be empty"
+            )
         if key == "base_url" and value and not is_usable(converted[key]):
             # Without the address itself: a key may stand in it.
             raise SettingsError(

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 from ..domain.address import shown
 from ..domain.artifact import problems
-from ..domain.consolidation import is_held
+from ..domain.consolidation import is_held, rest_ends
 from ..domain.events import AnyEvent
 from ..projections import jobs, progress, spend
 from . import state
@@ -100,14 +100,19 @@ def root_status(around: Surroundings, view: View, root: Root, *, now: int) -> di
     job = state.consolidation(view, root.memory_version, root.scope)
     before = snapshot(view, root)
     same = is_unchanged(chosen_inputs(chosen(view, root, around.policy, now=now)), before)
+    rest = rest_ends(job) if around.consolidator.kind != "offline" else None
     if is_held(job, now=now):
         told = f"being consolidated by {job.worker_id} until {clock(job.lease_until)}"
     elif job.retry_at is not None and job.retry_at > now:
         told = f"failed ({job.last_error}); tried again at {clock(job.retry_at)}"
     elif not published(view, root):
         told = "not consolidated yet; the next run does it"
+    elif same:
+        told = "up to date"
+    elif rest is not None and rest > now:
+        told = f"behind, and rests until {clock(rest)}; `threadbook run --consolidate` does it now"
     else:
-        told = "up to date" if same else "the next run brings it up to date"
+        told = "the next run brings it up to date"
     return {
         "version": root.memory_version,
         "scope": root.scope,

@@ -5,7 +5,8 @@ a code that nobody put in words is told as it is.
 """
 
 PROVIDER = {
-    "budget": "the budget of tokens is spent; `threadbook status` says what is left",
+    "budget": "they do not fit into the budget (`max_tokens_per_run`, `max_tokens_per_day`);"
+    " `threadbook status` says what is left",
     "key_refused": "the provider refuses the key; look at OPENAI_API_KEY",
     "quota_used_up": "the account at the provider has no quota left",
     "access_refused": "the provider refuses this account or place",
@@ -26,7 +27,7 @@ WAITING = PROVIDER | {
     "retry_exhausted": "they failed too often; `threadbook run --again` tries once more",
     "source_missing": "their file is not there; what is known of them stays",
     "phase1_running": "a folder is written when another run has read its last session",
-    "cooldown": "a folder rests after its last consolidation",
+    "cooldown": "a folder rests for six hours after it was written; --consolidate does it now",
     "inputs_changed": "a folder's sessions kept changing; the next run writes it",
     "lease_lost": "a folder was taken over by another run, which writes it",
     "folder_edited": "a folder was edited again and again; the next run writes it",

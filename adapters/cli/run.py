@@ -125,7 +125,8 @@ def command(
                 progress=told,
             )
         context.show(
-            msgspec.to_builtins(report), lambda: print_report(report, memory.home, sample=sample)
+            msgspec.to_builtins(report),
+            lambda: print_report(report, memory.home, sample=sample, model=model),
         )
     if report.all_failed:
         raise SystemExit(3)
@@ -226,14 +227,16 @@ def progress(context: Context) -> "Iterator[Progress | None]":
         yield told
 
 
-def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
+def print_report(
+    report: "RunReport", home: Path, *, sample: bool, model: str | None = None
+) -> None:
     print_sessions(report)
     for root in report.phase2:
         print_folder(root)
-    print_waiting(report)
+    print_waiting(report, model=model)
     if not report.sessions:
         say("no sessions here; `threadbook run --sample` shows what it does with some")
-    elif not report.phase2 and not report.dry_run and not report.waiting.keys() & FOLDERS_WAIT:
+    elif is_all_written(report):
         say("every memory folder is up to date")
     if sample:
         for root in report.phase2:
@@ -241,6 +244,12 @@ def print_report(report: "RunReport", home: Path, *, sample: bool) -> None:
         program = f"{shlex.quote(sys.argv[0])} --home {shlex.quote(str(home))}"
         say(f"\nlook around: {program} threads")
         say(f"what a session is given: {program} context --cwd {SAMPLE_FOLDER}")
+
+
+def is_all_written(report: "RunReport") -> bool:
+    """Nothing was to do for any folder, and nothing that was to come into one has failed."""
+    did = report.phase2 or report.dry_run or report.stage1.failed
+    return not did and not report.waiting.keys() & FOLDERS_WAIT
 
 
 def print_sessions(report: "RunReport") -> None:
@@ -287,20 +296,21 @@ def print_folder(root: "RootReport") -> None:
     say(f"  {root.path}")
 
 
-def print_waiting(report: "RunReport") -> None:
-    """What waits and what was spent, and what is left out for good."""
+def print_waiting(report: "RunReport", *, model: str | None) -> None:
+    """What waits and what was spent, and what is left out for good. `model`: whom a person asked
+    for in this run, and would have to ask for again."""
     for why, count in most_first(report.waiting):
         say(f"{count} waiting: {reasons.waiting(why)}")
     if report.waiting_tokens:
         say(
             f"to read what waits costs at most {report.waiting_tokens:,} tokens; `threadbook run"
-            " --backfill N` reads the newest N"
+            f"{f' --model {model}' if model else ''} --backfill N` reads the newest N"
         )
     if report.tokens.calls:
         spent = report.tokens
         say(
-            f"{spent.calls} calls of {spent.model}: {spent.input:,} tokens in"
-            f" ({spent.cached:,} from its cache), {spent.output:,} out"
+            f"{spent.calls} call{'s' * (spent.calls != 1)} to the provider: {spent.input:,} tokens"
+            f" in ({spent.cached:,} from its cache), {spent.output:,} out"
         )
     left_out = sum(report.left_out.values())
     if left_out:

@@ -64,9 +64,9 @@ def version_line(version: dict[str, Any]) -> str:
 def budget_line(budget: dict[str, Any]) -> str:
     left, run = budget["left_today"], budget["max_tokens_per_run"]
     told = [
-        f"{budget['spent_today']} tokens spent today (UTC)",
-        "no limit a day" if left is None else f"{left} left",
-        "no limit a run" if run is None else f"at most {run} a run",
+        f"{budget['spent_today']:,} tokens spent today (UTC)",
+        "no limit a day" if left is None else f"{left:,} left",
+        "no limit a run" if run is None else f"at most {run:,} a run",
         budget["base_url"],
     ]
     if not budget["consented"]:

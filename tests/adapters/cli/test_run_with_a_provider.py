@@ -262,3 +262,32 @@ def test_who_stops_a_run_twice_loses_no_lease_and_no_count(server, home, threadb
     ]
     assert "Traceback" not in out + err
     assert sum(each["tokens"]["calls"] for each in released) == len(released) == 8
+
+
+def test_a_run_that_failed_says_whom_to_ask_again_and_calls_no_folder_up_to_date(
+    server, home, threadbook, monkeypatch
+):
+    monkeypatch.setenv("THREADBOOK_MAX_ROLLOUTS_PER_STARTUP", "1")
+    home.write(*(Session(number=number) for number in range(1, 3)))
+    server.script = "unauthorized"
+
+    told = threadbook("run", "--model", "openai", "--yes", "--sessions", home.sessions)
+
+    assert told.code == 3
+    assert "refuses the key" in told.out
+    assert "`threadbook run --model openai --backfill N`" in told.out
+    assert "1 call to the provider: " in told.out
+    assert "up to date" not in told.out
+
+
+def test_a_folder_that_rests_is_told_so_with_how_not_to_wait(home, threadbook):
+    home.write(Session(number=1))
+    run(threadbook, home)
+    home.write(Session(number=2))
+
+    told = threadbook("run", "--yes", "--sessions", home.sessions)
+    status = threadbook("status")
+
+    assert "a folder rests for six hours" in told.out
+    assert "behind, and rests until " in status.out
+    assert "`threadbook run --consolidate`" in status.out
