@@ -35,7 +35,7 @@ from .workers import Workers
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from ..domain.evidence import Shown
+    from ..domain.evidence import Exhibit
     from ..domain.session import AnyItem, Survey
     from .models.extractor import OpenAIExtractor
 
@@ -314,7 +314,7 @@ class Transcripts(Rollouts):
 
         return rollouts.items(path, now_ms=now_ms)
 
-    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Shown]":
+    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Exhibit]":
         from . import rollouts
 
         return rollouts.evidence(path, now_ms=now_ms)

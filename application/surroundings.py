@@ -12,7 +12,7 @@ from ..domain.session import AnyItem, Survey
 from .ports import Clock, Consolidator, Extractor, Failure, Store
 
 if TYPE_CHECKING:
-    from ..domain.evidence import Shown
+    from ..domain.evidence import Exhibit
 
 GLOBAL = "global"
 VERSIONS = ("v1", "v2")  # Of the memory: every one that a home may hold, written today or not.
@@ -85,7 +85,7 @@ class Rollouts(Protocol):
 
     def items(self, path: Path, *, now_ms: int) -> Iterator[AnyItem]: ...
 
-    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Shown]":
+    def evidence(self, path: Path, *, now_ms: int) -> "Iterator[Exhibit]":
         """What a model may be shown of the session, secrets still in it."""
 
 

@@ -49,7 +49,7 @@ _QUESTION = "request_user_input"
 _QUESTIONS_MAX = 1_000
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class Exhibit(Struct, frozen=True, kw_only=True):
     """One response item as a reader hands it on: decoded, cleaned, without what nobody may see.
 
     `whose` says who speaks in a message; the reader knows, the role alone does not."""
@@ -100,7 +100,9 @@ def token_limit(context_window: int) -> int:
     return max(1, context_window * 95 // 100 * 70 // 100)
 
 
-def render(shown: Iterable[Shown], *, version: str, tokens: int, aligned: bool = False) -> Evidence:
+def render(
+    exhibits: Iterable[Exhibit], *, version: str, tokens: int, aligned: bool = False
+) -> Evidence:
     """The evidence of one session, in file order, for memory of one version.
 
     It takes `tokens` of four bytes; the mark of v1's cut is not counted, as in Codex.
@@ -111,19 +113,19 @@ def render(shown: Iterable[Shown], *, version: str, tokens: int, aligned: bool =
     if aligned:
         from .evidence_turns import whole_turns
 
-        return whole_turns(shown, version=version, bytes_max=bytes_max)
-    return _array(shown, bytes_max) if version == "v1" else _tiers(shown, bytes_max)
+        return whole_turns(exhibits, version=version, bytes_max=bytes_max)
+    return _array(exhibits, bytes_max) if version == "v1" else _tiers(exhibits, bytes_max)
 
 
 # What every form does with an item.
 
 
-def rows(shown: Iterable[Shown], *, keep: int) -> Iterator[Row]:
+def rows(exhibits: Iterable[Exhibit], *, keep: int) -> Iterator[Row]:
     """Items with who speaks, in which turn, and behind how much. `keep` characters of both ends
     of a string must be there to be shown."""
     asked: dict[str, str] = {}
     turn = at = 0
-    for order, each in enumerate(shown):
+    for order, each in enumerate(exhibits):
         item = each.item
         question = _answered(item, asked)
         tier: Tier = "human" if question is not None else _tier(item, each.whose)
@@ -200,9 +202,9 @@ def _is_answer(output: object) -> bool:
 # v1: one array.
 
 
-def _array(shown: Iterable[Shown], bytes_max: int) -> Evidence:
+def _array(exhibits: Iterable[Exhibit], bytes_max: int) -> Evidence:
     ends = _Ends(bytes_max)
-    for row in rows(shown, keep=ends.right):
+    for row in rows(exhibits, keep=ends.right):
         ends.take(row)
     ends.close()
     if ends.size <= bytes_max:
@@ -327,11 +329,11 @@ def cut_bytes(content: bytes, keep: int, extra: int = 0) -> bytes:
     return content[:start] + f"…{chars} chars truncated…".encode() + content[end:]
 
 
-def _tiers(shown: Iterable[Shown], bytes_max: int) -> Evidence:
+def _tiers(exhibits: Iterable[Exhibit], bytes_max: int) -> Evidence:
     held: dict[Tier, deque[Row]] = {tier: deque() for tier in LABELS}
     holding = dict.fromkeys(LABELS, 0)
     count = total = 0
-    for row in rows(shown, keep=ROW_BYTES):
+    for row in rows(exhibits, keep=ROW_BYTES):
         count += 1
         total += row.size
         ring = held[row.tier]

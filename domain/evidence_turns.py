@@ -13,8 +13,8 @@ from typing import Any
 from .evidence import (
     ROW_BYTES,
     Evidence,
+    Exhibit,
     Row,
-    Shown,
     cut_bytes,
     labelled,
     lines,
@@ -29,9 +29,9 @@ _MARK_BYTES = 40
 _PART_BYTES_MIN = 256
 
 
-def whole_turns(shown: Iterable[Shown], *, version: str, bytes_max: int) -> Evidence:
+def whole_turns(exhibits: Iterable[Exhibit], *, version: str, bytes_max: int) -> Evidence:
     read = _Read(bytes_max)
-    read.all(rows(shown, keep=ROW_BYTES if version == "v2" else max(1_024, bytes_max // 2)))
+    read.all(rows(exhibits, keep=ROW_BYTES if version == "v2" else max(1_024, bytes_max // 2)))
     choice = _Choice(read, version, bytes_max)
     choice.make()
     return choice.evidence()

@@ -20,7 +20,7 @@ from .harness import MEMORY_FENCE
 from .lines import LINE_LIMIT_BYTES, Found, Lines
 
 if TYPE_CHECKING:
-    from ...domain.evidence import Shown
+    from ...domain.evidence import Exhibit
 
 __all__ = [
     "LINE_LIMIT_BYTES",
@@ -99,7 +99,7 @@ def items(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> Ite
         yield from without_own(read)
 
 
-def evidence(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> "Iterator[Shown]":
+def evidence(path: Path, *, now_ms: int, line_limit: int = LINE_LIMIT_BYTES) -> "Iterator[Exhibit]":
     """What a model may be shown of the session, in file order. Raises `RolloutError`."""
     from . import showing
 

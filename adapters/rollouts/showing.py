@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ...domain.evidence import Shown, Whose
+from ...domain.evidence import Exhibit, Whose
 from ...domain.session import (
     Agent,
     AnyItem,
@@ -78,7 +78,7 @@ class Shower(CodexReader):
     _own: Own
     _told: dict[bytes, str]
 
-    def shown(self, records: Iterable[Found]) -> Iterator[Shown]:
+    def shown(self, records: Iterable[Found]) -> Iterator[Exhibit]:
         self._own = Own()
         # What a person typed of which only the event is known so far.
         self._told = {}
@@ -86,7 +86,7 @@ class Shower(CodexReader):
             yield from self._shown(found)
         yield from self._only_told()
 
-    def _shown(self, found: Found) -> Iterator[Shown]:
+    def _shown(self, found: Found) -> Iterator[Exhibit]:
         record = found.value
         is_all_there_is = not self._compacted and not self._spoken
         items = list(self.read(found))
@@ -107,19 +107,19 @@ class Shower(CodexReader):
                         self._told[_mark(item.text)] = item.text
             case "inter_agent_communication":
                 yield from self._only_told()
-                yield Shown(item=_between_agents(payload), whose="agent")
+                yield Exhibit(item=_between_agents(payload), whose="agent")
             case "compacted" if is_all_there_is and self._forked_from() is None:
                 for each in entries(payload.get("replacement_history")):
                     yield from self._one(table(each), own=False)
             case _:
                 pass
 
-    def _only_told(self) -> Iterator[Shown]:
+    def _only_told(self) -> Iterator[Exhibit]:
         for text in self._told.values():
             yield _said("user", text, whose="person")
         self._told.clear()
 
-    def _one(self, item: dict[str, Any], own: bool) -> Iterator[Shown]:
+    def _one(self, item: dict[str, Any], own: bool) -> Iterator[Exhibit]:
         kind = string(item.get("type"))
         if kind == "message" and item.get("role") == "user":
             yield from self._user_message(item)
@@ -141,9 +141,9 @@ class Shower(CodexReader):
         else:
             return
         yield from self._only_told()
-        yield Shown(item=cleaned(item), whose=whose)
+        yield Exhibit(item=cleaned(item), whose=whose)
 
-    def _user_message(self, item: dict[str, Any]) -> Iterator[Shown]:
+    def _user_message(self, item: dict[str, Any]) -> Iterator[Exhibit]:
         said = self._heard(item)
         if said.typed:
             self._told.pop(_mark("\n".join(said.typed)), None)
@@ -158,7 +158,7 @@ class Shower(CodexReader):
         if _is_of_agents(item):
             whose = "agent"
         item.pop("status", None)
-        yield Shown(item=cleaned(item), whose=whose)
+        yield Exhibit(item=cleaned(item), whose=whose)
 
     def _heard(self, item: dict[str, Any]) -> "_Heard":
         content = item.get("content")
@@ -203,7 +203,7 @@ class _Heard:
             self.typed.append(piece.text)
 
 
-def of_items(items: Iterable[AnyItem]) -> Iterator[Shown]:
+def of_items(items: Iterable[AnyItem]) -> Iterator[Exhibit]:
     """The normal form of another program's transcript as response items."""
     for item in items:
         if item.inherited:
@@ -216,18 +216,18 @@ def of_items(items: Iterable[AnyItem]) -> Iterator[Shown]:
                     yield _said("user", without_memory(item.text), whose="harness")
             case Agent():
                 content = [{"type": "input_text", "text": without_memory(item.text)}]
-                yield _shown({"type": "agent_message", "content": content}, "agent")
+                yield _exhibit({"type": "agent_message", "content": content}, "agent")
             case Assistant():
                 yield _said("assistant", item.text, is_final=item.final)
             case Call():
                 call = {"type": "function_call", "name": item.name, "arguments": item.arguments}
-                yield _shown(call | _id_of(item))
+                yield _exhibit(call | _id_of(item))
             case Output():
                 text = item.text
                 if item.exit_code is not None:
                     text = f"Exit code {item.exit_code}\n{text}"
                 output = {"type": "function_call_output", **_id_of(item), "output": text}
-                yield _shown(output | ({"success": False} if item.failed else {}))
+                yield _exhibit(output | ({"success": False} if item.failed else {}))
             case TurnAborted():
                 yield _said("user", "<turn_aborted>", whose="harness")
             case RolledBack():
@@ -356,17 +356,17 @@ def _between_agents(payload: dict[str, Any]) -> dict[str, Any]:
 
 def _said(
     role: str, text: str, *, whose: Whose | None = None, is_final: bool | None = None
-) -> Shown:
+) -> Exhibit:
     kind = "output_text" if role == "assistant" else "input_text"
     item: dict[str, Any] = {"type": "message", "role": role}
     item["content"] = [{"type": kind, "text": text}]
     if is_final is not None:
         item["phase"] = "final_answer" if is_final else "commentary"
-    return _shown(item, whose)
+    return _exhibit(item, whose)
 
 
-def _shown(item: dict[str, Any], whose: Whose | None = None) -> Shown:
-    return Shown(item=cleaned(item), whose=whose)
+def _exhibit(item: dict[str, Any], whose: Whose | None = None) -> Exhibit:
+    return Exhibit(item=cleaned(item), whose=whose)
 
 
 def _id_of(item: Call | Output) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from threadbook.domain.budget import pieces
 from threadbook.domain.evidence import (
     GAP,
     MESSAGE_BYTES,
-    Shown,
+    Exhibit,
     render,
     token_limit,
 )
@@ -18,7 +18,7 @@ KEY = "sk-" + "a1B2" * 8
 def said(text, *, whose="person", role="user", **more):
     kind = "output_text" if role == "assistant" else "input_text"
     content = [{"type": kind, "text": text}]
-    return Shown(
+    return Exhibit(
         item={"type": "message", "role": role, "content": content, **more},
         whose=whose if role == "user" else None,
     )
@@ -29,13 +29,13 @@ def answered(text, **more):
 
 
 def called(call_id, name="shell", **more):
-    return Shown(
+    return Exhibit(
         item={"type": "function_call", "name": name, "arguments": "{}", "call_id": call_id, **more}
     )
 
 
 def printed(call_id, output):
-    return Shown(item={"type": "function_call_output", "call_id": call_id, "output": output})
+    return Exhibit(item={"type": "function_call_output", "call_id": call_id, "output": output})
 
 
 def texts_of(evidence):
@@ -115,7 +115,7 @@ def test_a_secret_in_a_tools_arguments_is_hidden_and_not_a_byte_else_is_changed(
 def test_a_secret_that_only_its_name_gives_away_is_hidden_in_a_tree_of_the_tools_own():
     item = {"type": "tool_search_call", "call_id": "1", "arguments": {"password": "hunter2hunter2"}}
 
-    [shown] = json.loads(render([Shown(item=item)], version="v1", tokens=1_000).text)
+    [shown] = json.loads(render([Exhibit(item=item)], version="v1", tokens=1_000).text)
 
     assert shown["arguments"] == {"password": "[REDACTED_SECRET]"}
 

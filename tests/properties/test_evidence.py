@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from threadbook.domain.evidence import ALIGNED_BYTES_MIN, BYTES_MIN, GAP, LABELS, Shown, render
+from threadbook.domain.evidence import ALIGNED_BYTES_MIN, BYTES_MIN, GAP, LABELS, Exhibit, render
 
 SECRETS = [
     "sk-" + "a1B2c3D4" * 4,
@@ -41,22 +41,22 @@ def sessions(draw):
         if kind in ("person", "harness", "agent"):
             content = [{"type": "input_text", "text": text}]
             item = {"type": "message", "role": "user", "content": content}
-            shown.append(Shown(item=item, whose=kind))
+            shown.append(Exhibit(item=item, whose=kind))
         elif kind in ("final", "note"):
             item = {"type": "message", "role": "assistant"}
             item["content"] = [{"type": "output_text", "text": text}]
-            shown.append(Shown(item=item | ({"phase": "commentary"} if kind == "note" else {})))
+            shown.append(Exhibit(item=item | ({"phase": "commentary"} if kind == "note" else {})))
         elif kind == "call":
             arguments = json.dumps({"cmd": text}, ensure_ascii=draw(st.booleans()))
             shown.append(
-                Shown(
+                Exhibit(
                     item={"type": "function_call", "name": "shell", "arguments": arguments}
                     | {"call_id": f"c{n}"}
                 )
             )
         else:
             shown.append(
-                Shown(item={"type": "function_call_output", "call_id": f"c{n}", "output": text})
+                Exhibit(item={"type": "function_call_output", "call_id": f"c{n}", "output": text})
             )
     return shown
 
@@ -103,7 +103,7 @@ def test_evidence_is_the_same_each_time_and_says_the_same_of_what_it_has_shown(s
 
     assert again == evidence
     if version == "v1" and evidence.omitted == 0:
-        items = [Shown(item=item) for item in json.loads(evidence.text)]
+        items = [Exhibit(item=item) for item in json.loads(evidence.text)]
         assert render(items, version="v1", tokens=tokens, aligned=aligned) == evidence
 
 
