@@ -12,11 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Literal
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
+
+from ...domain.address import shown
 
 FILE = "servers.json"
 KNOWN_S = 7 * 86_400
@@ -93,7 +94,5 @@ def write(path: Path, known: dict[str, Server]) -> None:
 
 
 def key(base_url: str, model: str) -> str:
-    """Without a user, a password or a query, in which keys travel."""
-    parts = urlsplit(base_url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path.rstrip('/')} {model}"
+    """Without what of an address is a secret."""
+    return f"{shown(base_url).rstrip('/')} {model}"
