@@ -106,18 +106,34 @@ def test_a_kept_line_goes_with_the_session_that_says_it_too(made):
     assert made.memory.replay_verify() == []
 
 
-def test_an_edit_that_makes_a_file_no_memory_is_laid_beside_the_root(made):
-    mine = made.first["memory_summary.md"].replace("v1\n", "version 2\n", 1)
-    (made.root() / "memory_summary.md").write_text(mine)
+def test_what_takes_the_place_of_the_summary_s_first_line_stands_behind_it(made):
+    path = made.root() / "memory_summary.md"
+    path.write_text(path.read_text().replace("v1\n", "version 2\n", 1))
 
     (root,) = made.run().phase2
 
+    assert root.edits == ["memory_summary.md"]
+    assert path.read_text() == made.first["memory_summary.md"].replace("v1\n", "v1\nversion 2\n", 1)
+    assert_quiet(made)
+
+
+def test_an_edit_that_makes_a_file_no_memory_is_laid_beside_the_root(tmp_path):
+    home = Home(tmp_path, version="v2")
+    home.write(A, B)
+    home.run()
+    first = content(home.root())
+    path = home.root() / "memory_summary.md"
+    path.write_text(path.read_text() + "- my own line\n" * 700)
+
+    (root,) = home.run().phase2
+
     told, kept = root.edits
     assert told == "memory_summary.md"
-    assert kept.startswith(f"{made.root()}.edits/")
-    assert "version 2" in Path(kept).read_text()
-    assert content(made.root()) == made.first
-    assert_quiet(made)
+    assert kept.startswith(f"{home.root()}.edits/")
+    assert Path(kept).read_text().count("my own line") == 700
+    assert content(home.root()) == first
+    assert_quiet(home)
+    home.memory.close()
 
 
 def test_an_edit_that_a_killed_run_has_published_is_not_taken_for_another(made):
