@@ -3,12 +3,12 @@
 An output, nothing worth keeping, a failure, or the lease given back; each with what it has cost.
 """
 
-from contextlib import suppress
 from typing import Literal, TypedDict
 
 from ..domain import extraction
 from ..domain.events import (
     Stage1LeaseClaimed,
+    Stage1Paid,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
     Tokens,
@@ -113,18 +113,34 @@ def fail(
         give_back(around, lease, error.tokens, run_id=run_id, reason="budget")
         return
     stream = extraction_stream(lease.memory_version, lease.thread_id)
-    with suppress(LeaseLost), around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        # Where it was forgotten or taken over meanwhile there is nothing of ours to record.
-        failed = extraction.fail(
-            state.extraction(tx, lease.memory_version, lease.thread_id),
+    with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+        try:
+            failed = extraction.fail(
+                state.extraction(tx, lease.memory_version, lease.thread_id),
+                ownership_token=lease.ownership_token,
+                kind=error.kind,
+                reason=error.reason,
+                retry_after_s=error.retry_after_s,
+                tokens=error.tokens,
+                now=around.now(),
+            )
+        except LeaseLost:
+            pay(around, tx, lease, error.tokens)
+        else:
+            tx.append(stream, failed)
+
+
+def pay(around: Surroundings, tx: Writing, lease: Stage1LeaseClaimed, tokens: Tokens) -> None:
+    """Of a session that was forgotten or taken over meanwhile only the price is ours to record."""
+    if tokens.calls:
+        paid = Stage1Paid(
+            at=around.now(),
+            thread_id=lease.thread_id,
+            memory_version=lease.memory_version,
             ownership_token=lease.ownership_token,
-            kind=error.kind,
-            reason=error.reason,
-            retry_after_s=error.retry_after_s,
-            tokens=error.tokens,
-            now=around.now(),
+            tokens=tokens,
         )
-        tx.append(stream, failed)
+        tx.append(extraction_stream(lease.memory_version, lease.thread_id), paid)
 
 
 def is_for_want_of_a_budget(answer: object) -> bool:
@@ -140,11 +156,15 @@ def give_back(
     reason: extraction.ReleaseReason = "stopped",
 ) -> None:
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
-        released = extraction.release(
-            state.extraction(tx, lease.memory_version, lease.thread_id),
-            ownership_token=lease.ownership_token,
-            reason=reason,
-            tokens=tokens,
-            now=around.now(),
-        )
-        tx.append(extraction_stream(lease.memory_version, lease.thread_id), released)
+        try:
+            released = extraction.release(
+                state.extraction(tx, lease.memory_version, lease.thread_id),
+                ownership_token=lease.ownership_token,
+                reason=reason,
+                tokens=tokens,
+                now=around.now(),
+            )
+        except LeaseLost:
+            pay(around, tx, lease, tokens)
+        else:
+            tx.append(extraction_stream(lease.memory_version, lease.thread_id), released)

@@ -22,7 +22,7 @@ from ..projections import threads
 from .claims import Claimed, claim_or_count, startup_cap, unread
 from .ingest import Sighting
 from .kept import cleared
-from .outcomes import Outcome, fail, give_back, is_for_want_of_a_budget, record
+from .outcomes import Outcome, fail, give_back, is_for_want_of_a_budget, pay, record
 from .ports import Extracted, ExtractionFailed, Failure, Material, Progress
 from .purse import Purse, purse, spent_today
 from .reports import Stage1Report
@@ -178,7 +178,10 @@ class Extractions:
                 actor=f"model:{around.extractor.name}", run_id=self.run_id
             ) as tx:
                 kept = record(around, tx, lease, answer, backfill=self.backfill)
-        except LeaseLost:
+        except LeaseLost:  # Forgotten or taken over meanwhile.
+            if answer is not None:
+                with around.store.writing(actor="pipeline", run_id=self.run_id) as tx:
+                    pay(around, tx, lease, answer.tokens)
             return "failed"
         return "succeeded" if kept else "no_output"
 
@@ -186,7 +189,7 @@ class Extractions:
         """End every call, and give the leases back with what the calls have cost."""
         self.around.extractor.stop()
         for future, (claimed, watched) in self.futures.items():
-            with suppress(Failure, LeaseLost):  # What cannot be recorded runs out by itself.
+            with suppress(Failure):  # What cannot be recorded runs out by itself.
                 give_back(self.around, claimed.lease, spent_on(future), run_id=self.run_id)
             watched.end("failed")
 

@@ -202,6 +202,15 @@ class Stage1Failed(Event, frozen=True, kw_only=True, tag="stage1.failed"):
     tokens: Tokens = NO_TOKENS
 
 
+class Stage1Paid(Event, frozen=True, kw_only=True, tag="stage1.paid"):
+    """What calls have cost whose reading had lost its lease by then: nothing else of it counts."""
+
+    thread_id: str
+    memory_version: str
+    ownership_token: str
+    tokens: Tokens
+
+
 class OutputWithdrawn(Event, frozen=True, kw_only=True, tag="stage1.output_withdrawn"):
     """The output aged out. What forgetting and resetting remove, they remove by themselves."""
 
@@ -424,6 +433,7 @@ ExtractionEvent = (
     | Stage1Succeeded
     | Stage1SucceededNoOutput
     | Stage1Failed
+    | Stage1Paid
     | OutputWithdrawn
     | Cited
 )

@@ -25,6 +25,7 @@ from .events import (
     Stage1Failed,
     Stage1LeaseClaimed,
     Stage1LeaseReleased,
+    Stage1Paid,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
     StoreReset,
@@ -376,6 +377,8 @@ def evolve(job: Extraction, event: Folded) -> Extraction:
                 transient_failures=job.transient_failures + 1 if transient else 0,
                 last_error=event.reason,
             )
+        case Stage1Paid():
+            return job
         case OutputWithdrawn():
             return without_output(job)
         case Cited(usage_count=count):

@@ -17,6 +17,7 @@ from ..domain.events import (
     Phase2LeaseReleased,
     Stage1Failed,
     Stage1LeaseReleased,
+    Stage1Paid,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
     Tokens,
@@ -27,6 +28,7 @@ SpendEvent = (
     | Stage1Succeeded
     | Stage1SucceededNoOutput
     | Stage1Failed
+    | Stage1Paid
     | Phase2LeaseReleased
     | ArtifactsPublished
     | Phase2Failed
@@ -81,7 +83,13 @@ def phase(event: SpendEvent) -> Literal["phase1", "phase2"]:
     match event:
         case Phase2LeaseReleased() | ArtifactsPublished() | Phase2Failed():
             return "phase2"
-        case Stage1LeaseReleased() | Stage1Succeeded() | Stage1SucceededNoOutput() | Stage1Failed():
+        case (
+            Stage1LeaseReleased()
+            | Stage1Succeeded()
+            | Stage1SucceededNoOutput()
+            | Stage1Failed()
+            | Stage1Paid()
+        ):
             return "phase1"
         case _:
             assert_never(event)

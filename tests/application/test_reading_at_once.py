@@ -13,6 +13,7 @@ from threadbook.domain.events import (
     Stage1Failed,
     Stage1LeaseClaimed,
     Stage1LeaseReleased,
+    Stage1Paid,
     Stage1Succeeded,
     Stage1SucceededNoOutput,
     Tokens,
@@ -216,6 +217,44 @@ def test_a_stop_while_an_answer_is_looked_through_counts_what_it_has_cost(home):
     recorded = [*home.events(Stage1Succeeded), released, *others]
     assert len(recorded) == len(home.events(Stage1LeaseClaimed)) == 3
     assert all(each.tokens.calls == 1 for each in recorded)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_a_call_cost_is_counted_though_its_session_was_forgotten_meanwhile(home, fails):
+    home.write(*sessions(2))
+    gone, stays = (each.id for each in sessions(2))
+
+    def answer(thread_id):
+        if thread_id == gone:
+            home.memory.forget(gone)
+            if fails:
+                raise ExtractionFailed("bad_reply", "no_json", tokens=cost())
+        return taught(thread_id)
+
+    report = asking(home, Later(answer))
+
+    assert (report.stage1.succeeded, report.stage1.failed) == (1, 1)
+    (paid,) = home.events(Stage1Paid)
+    assert (paid.thread_id, paid.tokens) == (gone, cost())
+    assert report.tokens == Tokens(model=MODEL, calls=2, input=200, output=20)
+    assert [each.thread_id for each in home.events(Stage1Succeeded)] == [stays]
+    assert asking(home, Later(taught)).stage1.claimed == 0
+
+
+def test_a_session_that_is_forgotten_while_its_budget_is_asked_for_ends_no_run(home):
+    home.write(*sessions(2))
+
+    class Forgotten(Later):
+        def extract(self, material):
+            if material.header.thread_id == sessions(2)[0].id:
+                home.memory.forget(material.header.thread_id)
+                raise ExtractionFailed("transient", "budget", stops=True)
+            return super().extract(material)
+
+    report = asking(home, Forgotten(taught))
+
+    assert report.waiting == {"budget": 2}
+    assert not home.events(Stage1Paid)
 
 
 def test_a_start_reads_so_many_and_a_backfill_all(home):
