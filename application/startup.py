@@ -165,12 +165,11 @@ def is_spent(around: Surroundings, sighted: Mapping[str, ingest.Sighting]) -> bo
     """Whether the account that Codex uses has less left than a run may take from, by the newest
     that was said of it."""
     provider = around.policy.provider
-    told = [each.limits for each in sighted.values() if each.limits is not None]
-    if provider is None or not told:
+    if provider is None:
         return False
-    _, newest = max(told, key=lambda each: each[0])
+    told = [each.limits for each in sighted.values() if each.limits is not None]
     return not guard.allows(
-        [newest],
+        [limits for _, limits in sorted(told, key=lambda each: each[0], reverse=True)],
         min_remaining_percent=provider.min_rate_limit_remaining_percent,
         now=around.clock(),
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...domain.citation import usage_ids
 from ...domain.events import Kind, Mode
-from ...domain.guard import RateLimits, Window
+from ...domain.guard import CODEX, RateLimits, Window
 from ...domain.session import (
     Agent,
     AnyItem,
@@ -559,7 +559,10 @@ class CodexReader:
             secondary=_window(told.get("secondary"), at_ms),
             reached=told.get("rate_limit_reached_type") is not None,
         )
-        if limits.primary or limits.secondary or limits.reached:
+        if not (limits.primary or limits.secondary or limits.reached):
+            return
+        # Of several limits Codex's own decides, however old the session's last word of it is.
+        if limits.limit_id == CODEX or self.limits is None or self.limits[1].limit_id != CODEX:
             self.limits = at_ms, limits
 
     def _note(self, event: dict[str, Any], where: dict[str, Any]) -> None:

@@ -100,3 +100,15 @@ def test_of_several_sessions_the_one_that_was_told_last_counts(home):
 
     assert startup.is_spent(around, startup.ingest.by_thread(sightings))
     assert [type(each.limits[1]) for each in sightings] == [RateLimits, RateLimits]
+
+
+def test_another_limit_that_was_told_later_does_not_hide_codexs_own(home):
+    around = home.memory._around
+    paid = Provider(base_url="http://127.0.0.1:1/v1", extract_model="m", consolidation_model="m")
+    around = replace(around, policy=replace(around.policy, provider=paid))
+    spent, other = used(90), used(5) | {"limit_id": "other"}
+    write(home, ONE, told(AT - 90, spent), told(AT - 60, other))
+    write(home, Session(number=2), told(AT, other))
+    sightings, _ = startup.ingest.survey(around, [home.sessions])
+
+    assert startup.is_spent(around, startup.ingest.by_thread(sightings))
