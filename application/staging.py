@@ -5,7 +5,7 @@ published and what a person has done to it since, notes and resources. An agent'
 texts and holds nothing else of the machine; the folder that sessions read is not touched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -62,8 +62,8 @@ def stage(
         for path, content in there.items()
         if path not in last
         and path not in notes
-        and path not in artifacts
-        and path not in always  # Ours whoever wrote it first; theirs is laid aside.
+        # Ours whoever was there first, with a file or a folder; theirs is laid aside.
+        and not is_in_the_way(path, {*artifacts, *always})
         and is_artifact(path)
         and not path.startswith(f"{NOTES}/")
     }
@@ -84,6 +84,14 @@ def stage(
         changes=tuple(changed(before, after)),
         edited=tuple(edit.path for edit in found.edits),
         is_valid=not problems(artifacts, version=root.memory_version, grammar=False),
+    )
+
+
+def is_in_the_way(path: str, files: Collection[str]) -> bool:
+    """Whether what lies there keeps one of these files from its place."""
+    return any(
+        path == other or path.startswith(f"{other}/") or other.startswith(f"{path}/")
+        for other in files
     )
 
 

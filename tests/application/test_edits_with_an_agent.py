@@ -107,3 +107,19 @@ def test_a_file_that_lay_there_before_the_first_publication_is_laid_aside(home):
     assert report.status == "succeeded"
     assert [each.rpartition("-")[2] for each in report.edits] == ["MEMORY.md", "memory_summary.md"]
     assert content(root)["memory_summary.md"].startswith("v1\n")
+
+
+def test_a_folder_in_a_files_place_is_laid_aside(made):
+    file = made.root() / "memory_summary.md"
+    file.unlink()
+    file.mkdir()
+    (file / "mine.md").write_text("my own\n")
+    made.write(C)
+    agent = Agent()
+
+    (root,) = made.run_with(consolidator=agent).phase2
+
+    assert (root.status, len(agent.tasks)) == ("succeeded", 1)
+    assert "memory_summary.md/mine.md" not in agent.tasks[0].staged
+    assert file.read_text().startswith("v1\n")
+    assert [kept.read_text() for kept in made.path.rglob("*.edits/*/mine.md")] == ["my own\n"]
