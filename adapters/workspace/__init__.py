@@ -1,4 +1,5 @@
-"""workspace: one memory root on disk, of one version and one scope. `tree` is for who only reads.
+"""workspace: one memory root on disk, of one version and one scope. `tree` is for who only reads,
+`aside` keeps what cannot stay in it.
 
 Promises. Nothing is read or written outside the folder, whoever swaps folders for links meanwhile:
 each step below the root opens one name relative to the folder before it and follows no link. A
@@ -22,9 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...domain.artifact import SUMMARIES
-from ...domain.path import DEPTH_MAX, NAME_BYTES_MAX, is_content
+from ...domain.path import DEPTH_MAX, is_content
 from ...projections.folder import WORKSPACE_DIFF, digest, is_input
+from .aside import Aside, emptied, make_private
 from .tree import (
+    CREATE,
     FOLDER,
     TEXT_BYTES_MAX,
     Place,
@@ -42,8 +45,6 @@ if TYPE_CHECKING:
 
 _TEMPORARY = ".git.tmp-"  # Named as nobody's content, so that no reader takes one for memory.
 _POLL_S = 0.05
-
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Baseline(Protocol):
@@ -65,7 +66,7 @@ class Workspace:
     def __init__(self, home: Path, memory_version: str, scope: str, *, git: Baseline) -> None:
         place = Place(home, memory_version, scope)
         self.path = place.path
-        self.edits_path = self.path.with_name(f"{self.path.name}.edits")
+        self.aside = Aside(self.path.with_name(f"{self.path.name}.edits"))
         self._lock_path = place.lock_path
         self._place = place
         self._git = git
@@ -74,7 +75,7 @@ class Workspace:
     def lock(self, *, wait_s: float = 10.0, holder: str = "threadbook") -> Iterator[None]:
         """One publisher a root, also across processes. A killed holder's lock is free at once."""
         with advised(self._lock_path):
-            _make_private(self._lock_path.parent)
+            make_private(self._lock_path.parent)
             flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(self._lock_path, flags, 0o600)
         try:
@@ -103,7 +104,7 @@ class Workspace:
     def prepare(self) -> list[str]:
         """Create or repair the folder; the paths of the links that were in it, now removed."""
         with advised(self.path):
-            _make_private(self.path.parent)
+            make_private(self.path.parent)
             self._refuse_a_link()
             self.path.mkdir(mode=0o700, exist_ok=True)
             with self._root() as root:
@@ -143,20 +144,12 @@ class Workspace:
 
     def make_way(self, paths: Collection[str]) -> list[Path]:
         """Move what is in the way beside the root, as an edit is kept; where it is now."""
-        return [self._moved_aside(checked(place)) for place in self.in_the_way(paths)]
-
-    def _moved_aside(self, names: list[str]) -> Path:
-        *parents, name = names
-        with advised(self.edits_path):
-            _make_private(self.edits_path)
-            beside = os.open(self.edits_path, FOLDER)
-            try:
-                kept = _free_name(beside, "-".join(names)[-(NAME_BYTES_MAX // 4) :])
-                with self._folder(parents) as folder:
-                    os.rename(name, kept, src_dir_fd=folder, dst_dir_fd=beside)
-            finally:
-                os.close(beside)
-        return self.edits_path / kept
+        moved = []
+        for place in self.in_the_way(paths):
+            names = checked(place)
+            with advised(self.path / place), self._folder(names[:-1]) as folder:
+                moved.append(self.aside.take(names, folder))
+        return moved
 
     def scan(self) -> Found:
         """Every content file up to 1 MiB of UTF-8, and the rest by path and reason."""
@@ -241,38 +234,15 @@ class Workspace:
 
     def set_aside(self, path: str, content: bytes) -> Path:
         """Keep what a person left, beside the root. The same bytes are kept once."""
-        name = "-".join(checked(path))
-        while len(name.encode()) > NAME_BYTES_MAX - 8:
-            name = name[1:]
-        with advised(self.edits_path):
-            _make_private(self.edits_path)
-            folder = os.open(self.edits_path, FOLDER)
-            try:
-                return self.edits_path / _kept(folder, name, content)
-            finally:
-                os.close(folder)
+        return self.aside.keep(checked(path), content)
 
     def edits(self) -> list[Path]:
         """What was set aside, oldest first."""
-        with advised(self.edits_path):
-            if self.edits_path.is_symlink() or not self.edits_path.is_dir():
-                return []
-            return sorted(path for path in self.edits_path.iterdir() if path.is_file())
+        return self.aside.files()
 
     def remove_edits(self) -> int:
-        """Erase what was set aside, as forgetting must; how many there were."""
-        edits = self.edits()
-        with advised(self.edits_path):
-            for path in edits:
-                path.unlink(missing_ok=True)
-            if self.edits_path.is_dir() and not self.edits_path.is_symlink():
-                kept = os.open(self.edits_path, FOLDER)
-                try:
-                    _emptied(kept)
-                finally:
-                    os.close(kept)
-                self.edits_path.rmdir()
-        return len(edits)
+        """Erase what was set aside, as forgetting must; how many files there were."""
+        return self.aside.remove()
 
     def clear(self) -> int:
         """Empty the folder, a person's own files and the baseline included, and what was set aside
@@ -281,7 +251,7 @@ class Workspace:
             return self.remove_edits()
         self._refuse_a_link()
         with advised(self.path), self._root() as root:
-            count = _emptied(root)
+            count = emptied(root)
         return count + self.remove_edits()
 
     def render(
@@ -369,7 +339,7 @@ class Workspace:
         with advised(self.path.joinpath(*parents, name)), self._folder(parents, made=True) as into:
             temporary = f"{_TEMPORARY}{os.urandom(8).hex()}"
             try:
-                with open(os.open(temporary, _CREATE, 0o600, dir_fd=into), "wb") as file:
+                with open(os.open(temporary, CREATE, 0o600, dir_fd=into), "wb") as file:
                     file.write(content)
                     if flushed:
                         file.flush()
@@ -411,13 +381,6 @@ def _rank(path: str) -> tuple[int, str]:
     return 2 if path == "memory_summary.md" else 1, path
 
 
-def _make_private(path: Path) -> None:
-    """The folder and every missing one above it; `mkdir(parents=True)` would open those to all."""
-    if not path.parent.exists():
-        _make_private(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-
-
 @contextmanager
 def _made(folder: int, name: str) -> Iterator[int]:
     descriptor = step(folder, name, made=True)
@@ -446,32 +409,6 @@ def _swept(folder: int, prefix: str) -> Iterator[str]:
                 os.close(below)
         elif name.startswith(_TEMPORARY):
             os.unlink(name, dir_fd=folder)
-
-
-def _emptied(root: int) -> int:
-    """Remove everything in a folder, of whatever kind and at every depth; how many files."""
-    count = 0
-    while listed(root):  # What lies too deep for us has come up, and goes with the next round.
-        count += _emptied_below(root, root, DEPTH_MAX)
-    return count
-
-
-def _emptied_below(root: int, folder: int, depth: int) -> int:
-    count = 0
-    for name, seen in listed(folder):
-        if not stat.S_ISDIR(seen.st_mode):
-            os.unlink(name, dir_fd=folder)
-            count += 1
-        elif depth == 0:
-            os.rename(name, _free_name(root, "deep"), src_dir_fd=folder, dst_dir_fd=root)
-        else:
-            below = os.open(name, FOLDER, dir_fd=folder)
-            try:
-                count += _emptied_below(root, below, depth - 1)
-            finally:
-                os.close(below)
-            os.rmdir(name, dir_fd=folder)
-    return count
 
 
 def _content(folder: int, prefix: str) -> Iterator[tuple[str, str, int]]:
@@ -508,42 +445,8 @@ def _text(name: str, folder: int) -> tuple[bytes, str]:
     return (b"", "it is no text") if "\0" in text else (content, "")
 
 
-def _kept(folder: int, name: str, content: bytes) -> str:
-    there = [each for each, seen in listed(folder) if stat.S_ISREG(seen.st_mode)]
-    for each in there:
-        if each.partition("-")[2] == name:
-            with opened(each, folder) as file:
-                if file.read() == content:
-                    return each
-    number = len(there)
-    while True:
-        number += 1
-        kept = f"{number:04}-{name}"
-        try:
-            descriptor = os.open(kept, _CREATE, 0o600, dir_fd=folder)
-        except FileExistsError:
-            continue
-        try:
-            with open(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except BaseException:
-            os.unlink(kept, dir_fd=folder)
-            raise
-        return kept
-
-
 def _no_folder(mode: int) -> bool:
     return not stat.S_ISDIR(mode)
-
-
-def _free_name(folder: int, name: str) -> str:
-    taken = {each for each, _ in listed(folder)}
-    number = len(taken) + 1
-    while f"{number:04}-{name}" in taken:
-        number += 1
-    return f"{number:04}-{name}"
 
 
 @contextmanager

@@ -547,7 +547,7 @@ def test_what_is_in_the_way_is_moved_aside_under_a_name_of_its_own_each_time(wor
 
     assert workspace.in_the_way(["a.md", "folder/below/b.md", "c.md"]) == []
     assert [path.name for path in moved] == ["0003-a.md", "0004-folder"]
-    assert len(list(workspace.edits_path.iterdir())) == 4
+    assert len(list(workspace.aside.path.iterdir())) == 4
 
 
 def test_a_folder_that_is_asked_for_as_a_file_leaves_nothing_open(workspace):
