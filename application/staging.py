@@ -58,7 +58,7 @@ def stage(
     there = workspace.scan().files if workspace.path.is_dir() else {}
     always = (SUMMARY,) if root.memory_version == "v2" else (MEMORY, SUMMARY)
     own = {
-        path: redact(content.decode())
+        path: shown(content).decode()
         for path, content in there.items()
         if path not in last
         and path not in notes
@@ -113,7 +113,7 @@ def rendered(
         changes = {change.path: change for change in workspace.diff()}
         found = {path: content for path, content in there.items() if path not in changes}
         found |= {path: each.before for path, each in changes.items() if each.status != "A"}
-    tree = {path: content for path, content in found.items() if path not in last}
+    tree = {path: shown(content) for path, content in found.items() if path not in last}
     for path, known in last.items():
         texts = (
             found.get(path),
@@ -124,6 +124,11 @@ def rendered(
             (text for text in texts if text is not None and digest(text) == known), b""
         )
     return tree
+
+
+def shown(content: bytes) -> bytes:
+    """A person's own file as it may be given to an agent, whatever its bytes are."""
+    return redact(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
 
 def changed(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[Change]:

@@ -352,6 +352,22 @@ def test_a_persons_own_file_is_shown_and_stays_theirs(made):
     assert stray.read_text() == "what I do by hand\n"
 
 
+def test_a_secret_in_a_persons_own_file_is_given_to_nobody_new_or_long_known(made):
+    secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    (made.root() / "own.md").write_text(f"my token is {secret}\n")
+    made.write(C)
+    agent = Agent()
+
+    run(made, agent)
+    made.later(DAY_S).write(Session(number=4, says=("from now on use ruff",), ended_at=C.ended_at))
+    run(made, agent)
+
+    assert ["own.md" in task.staged for task in agent.tasks] == [True, True]
+    assert not any(secret in text for task in agent.tasks for text in task.staged.values())
+    assert "own.md" not in agent.tasks[1].staged["phase2_workspace_diff.md"]
+    assert secret in (made.root() / "own.md").read_text()
+
+
 def test_inputs_that_an_agent_changes_or_deletes_are_as_they_were(made):
     made.write(C)
 
