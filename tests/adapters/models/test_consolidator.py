@@ -47,6 +47,18 @@ def test_it_works_turn_by_turn_and_what_it_may_not_do_is_told_it(tmp_path, serve
         assert expected in told
 
 
+def test_a_secret_in_the_name_of_a_place_is_read_by_no_model(tmp_path):
+    secret = "ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    place = {"raw_memories.md": f"cwd: /srv/{secret}/pottery\n"}
+    script = [("read", {"path": "raw_memories.md", "offset": None})], FINISH
+
+    with asking(tmp_path, *script) as (turns, it):
+        it.propose(task(staged=STAGED | place))
+
+    assert "/pottery" in turns.results[0]
+    assert secret not in turns.results[0]
+
+
 @pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
 def test_what_all_calls_have_cost_is_summed_alike_at_both_endpoints(tmp_path, server):
     with asking(tmp_path, *WORK, server=server) as (_, it):
