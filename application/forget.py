@@ -1,4 +1,4 @@
-"""Forgetting a thread: one transaction, no model, no wait.
+"""Forgetting a thread: one transaction, no model, no wait but for a folder that is being written.
 
 What goes: the thread's own words, and every text of every memory root that was stored since the
 root first read it, because any of them may repeat it. What the root's other threads said is written
@@ -6,12 +6,14 @@ again from their outputs, in the same transaction. The folder and its git object
 and so does the write-ahead log. What stays: that there was such a thread, when, and its paths.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
+from msgspec import Struct
 
 from ..domain import consolidation, thread
+from ..domain.carried import Carried
 from ..domain.carried import forgetting as forgetting_carried
 from ..domain.events import (
     STORE_STREAM,
@@ -31,7 +33,7 @@ from ..domain.refusals import Refused
 from ..projections import artifacts, jobs
 from ..projections.artifacts import FORGET
 from . import state
-from .edits import carried
+from .edits import Seen, carried, with_edits
 from .imported import Imported, made_from
 from .notes import withdraw
 from .ports import Failure, View, Writing
@@ -41,6 +43,7 @@ from .reports import ForgetReport
 from .requests import request
 from .retention import refs_published
 from .roots import Root, is_artifact, live, manifest, published, texts
+from .staging import take_in
 from .surroundings import GLOBAL, Surroundings
 
 Witness = Callable[[str, str, str], None]  # Of a ref, the kind of its text, and the text.
@@ -69,6 +72,7 @@ def erase(
     witness: Witness | None = None,
 ) -> ForgetReport:
     """The transaction. `witness` is told each text before it goes: nobody can afterwards."""
+    heard = hear(around, thread_id)
     with around.store.writing(actor=actor) as tx:
         now = around.now()
         known = state.thread(tx, thread_id)
@@ -91,7 +95,7 @@ def erase(
                 withdraw(around, tx, each.note, reason="forgotten")
             tx.append(thread_stream(thread_id), forgotten)
             for root in touched:
-                publish_without(around, tx, root, thread_id, told=told, now=now)
+                publish_without(around, tx, root, thread_id, heard=heard, told=told, now=now)
             owner = thread_stream(thread_id)
             report.bodies_erased = tx.erase(owners=[owner], refs=refs)
             erased = BodiesErased(
@@ -105,6 +109,43 @@ def erase(
             )
             tx.append(STORE_STREAM, erased)
     return report
+
+
+class Heard(Struct, frozen=True, kw_only=True):
+    """What a person has done to a folder that no publication has in it, as of a position."""
+
+    seen: Seen
+    at: int
+
+
+def hear(around: Surroundings, thread_id: str) -> dict[Root, Heard]:
+    """What a person has written since they were rendered into the folders that the thread is in:
+    only what says its words is to go with it. No copy is made, in which these could stay."""
+    with around.store.reading() as view:
+        at = view.position
+        if state.thread(view, thread_id).forgotten:
+            return {}
+        known = {r for r in every_root(view) if first_selected(view, r, thread_id) is not None}
+        known |= read_handbooks(view, made_from(view, thread_id)).keys()
+    found = {}
+    for root in known:
+        workspace = around.workspace(root.memory_version, root.scope)
+        # A folder that cannot be read keeps nobody from forgetting; `follow` tells of it.
+        with suppress(Failure), workspace.lock(holder=around.worker_id):
+            seen = take_in(around, root, workspace, run_id=None, keeps_copies=False)
+            found[root] = Heard(seen=seen, at=at)
+    return found
+
+
+def what_a_person_did(view: View, root: Root, heard: Heard | None, *, salt: str) -> Carried:
+    """What was published since has taken in what was heard before."""
+    kept = carried(view, root, salt=salt)
+    if heard is None:
+        return kept
+    stream = consolidation_stream(root.memory_version, root.scope)
+    since = view.events(stream=stream, after=heard.at)
+    is_overtaken = any(isinstance(each.event, ArtifactsPublished) for each in since)
+    return kept if is_overtaken else with_edits(kept, heard.seen)
 
 
 def follow(around: Surroundings, report: ForgetReport, *, actor: str) -> None:
@@ -274,6 +315,7 @@ def publish_without(
     root: Root,
     thread_id: str,
     *,
+    heard: Mapping[Root, Heard],
     told: Sequence[str],
     now: int,
 ) -> None:
@@ -292,7 +334,8 @@ def publish_without(
     if tx.rows(artifacts, (root.memory_version, root.scope, "file")):
         files = rebuilt(around, root, texts(tx, live(tx, root)))
         salt = around.new_id()
-        kept = forgetting_carried(carried(tx, root, salt=salt), told, files, salt=salt)
+        theirs = what_a_person_did(tx, root, heard.get(root), salt=salt)
+        kept = forgetting_carried(theirs, told, files, salt=salt)
         made = with_carried(files, kept, memory_version=root.memory_version, consolidator=FORGET)
         gone = (before.keys() | rendered(tx, root)) - made.files.keys()
         without = publication(around, tx, root, made, run_id=None, now=now)

@@ -182,8 +182,16 @@ def prune_resources(workspace: Workspace, *, now: int) -> list[str]:
     return old
 
 
-def take_in(around: Surroundings, root: Root, workspace: Workspace, *, run_id: str) -> Seen:
-    """Record what a person left. The caller holds the workspace's lock."""
+def take_in(
+    around: Surroundings,
+    root: Root,
+    workspace: Workspace,
+    *,
+    run_id: str | None,
+    keeps_copies: bool = True,
+) -> Seen:
+    """Record what a person left, and lay a copy of a file with a secret in it aside. The caller
+    holds the workspace's lock."""
     if not workspace.path.is_dir():
         return Seen()
     with around.store.reading() as view:
@@ -221,7 +229,8 @@ def take_in(around: Surroundings, root: Root, workspace: Workspace, *, run_id: s
             if not recorded.was_taken(path, content):
                 rendered = here.before.get(path)
                 before = files[path] if rendered is None else rendered.decode("utf-8", "replace")
-                copy = str(workspace.set_aside(path, content)) if text != said else None
+                is_copied = keeps_copies and text != said
+                copy = str(workspace.set_aside(path, content)) if is_copied else None
                 edits.append(Edit(path=path, before=before, after=text, copy=copy))
     try:
         for edit in edits:

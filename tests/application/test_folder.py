@@ -273,6 +273,22 @@ def test_a_persons_own_file_outlives_later_runs_and_a_forgetting(made):
     assert stray.read_text() == "what I do by hand\n"
 
 
+def test_a_line_that_no_run_has_taken_in_outlives_a_forgetting_and_a_removed_one_stays_out(made):
+    made.write(Session(number=7, says=("always sing song 7",), ended_at=rested(made)))
+    made.run()
+    memory_file = made.root() / "MEMORY.md"
+    out = next(line for line in memory_file.read_text().split("\n") if "tabs" in line)
+    memory_file.write_text(f"{memory_file.read_text().replace(out, '')}\n- ask Ann first\n")
+
+    made.memory.forget(Session(number=7).id)
+
+    assert "- ask Ann first" in memory_file.read_text()
+    assert out not in memory_file.read_text()
+    assert "song 7" not in memory_file.read_text()
+    made.later(HOUR_S).run()
+    assert "- ask Ann first" in memory_file.read_text()
+
+
 def rested(home):
     return int(home.now) - 7 * HOUR_S
 

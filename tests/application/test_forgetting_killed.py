@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from threadbook import Memory
 from threadbook.adapters.store import StoreError
-from threadbook.application import forget
+from threadbook.application import forget, state
 from threadbook.domain.events import ThreadForgotten
 
 from tests.application.homes import NOON, Home, Session, content
@@ -194,7 +194,9 @@ def test_a_disk_that_is_full_after_the_log_has_forgotten_is_told_and_finished(pr
             with ExitStack() as until_then:
 
                 def workspace(*where):
-                    until_then.enter_context(full_disk())
+                    with around.store.reading() as view:
+                        if state.thread(view, LOST.id).forgotten:
+                            until_then.enter_context(full_disk())
                     return around.workspace(*where)
 
                 later = replace(around, workspace=workspace)
