@@ -94,12 +94,27 @@ def answer(reply: Reply, *, tokens_max: int) -> Answer:
     return Answer(
         text=text or "",
         calls=calls,
-        items=tuple(items),
+        items=tuple(map(sendable, items)),
         tokens=reply.usage,
         is_cut=cut is not None,
         is_full=reply.usage.output >= tokens_max,
         is_whole=reply.is_whole,
     )
+
+
+def sendable(item: Item) -> Item:
+    """As it came; where it holds halves of characters, which can be sent to nobody, without them.
+
+    >>> sendable({"name": "\\ud800"})
+    {'name': '?'}
+    """
+    said = json.dumps(item, ensure_ascii=False)
+    try:
+        said.encode()
+    except UnicodeEncodeError:
+        whole: Item = json.loads(said.encode("utf-8", "replace"))
+        return whole
+    return item
 
 
 def final_text(items: list[Item]) -> str | None:

@@ -10,9 +10,9 @@ from threadbook.adapters.staging.box import TOOLS
 from threadbook.adapters.staging.brief import digest
 from threadbook.domain.events import Tokens
 
-from tests.adapters.models.consolidating import MODEL, STAGED, asking, only_chat, task
-from tests.model_server import STYLES, Reply, call, case, response
-from tests.model_turns import FINISH, wrote
+from tests.adapters.models.consolidating import MODEL, STAGED, Asking, asking, only_chat, task
+from tests.model_server import STYLES, ModelServer, Reply, call, case, response
+from tests.model_turns import FINISH, outputs, wrote
 
 NEW = "# Task Group: pottery and glazes\n"
 WORK = (
@@ -192,6 +192,21 @@ def test_half_of_a_character_is_refused_and_goes_back_without_harm(tmp_path, ser
     assert turns.wrong == []
     assert turns.results[0].startswith("error: ")
     assert proposal.files == STAGED
+
+
+@pytest.mark.parametrize("server", SERVERS.values(), ids=SERVERS)
+@pytest.mark.parametrize("name", ["write", "\ud800"])
+def test_half_of_a_character_outside_of_json_ends_no_run(tmp_path, server, name):
+    def says(asked):
+        if outputs(asked):
+            return Reply(response(call("finish", {}, call_id="2")))
+        return Reply(response(call(name, "a \ud83c b", call_id="1")))
+
+    with ModelServer(server(says) if server else says) as served:
+        proposal = Asking(served, tmp_path).consolidator.propose(task())
+
+    assert proposal.tool_calls["finish"] == 1
+    assert proposal.tokens.calls >= 2
 
 
 def test_a_call_without_an_id_gets_one_to_be_answered_by(tmp_path):
