@@ -131,6 +131,8 @@ def surroundings(
         home_dirs=home_dirs(),
         worker_id=workers.name(new_id()),
         is_alive=workers.is_alive,
+        take_in_hand=workers.take_in_hand,
+        had_in_hand=workers.had_in_hand,
         clock=clock or time.time,
         new_id=new_id,
         sleep=time.sleep,

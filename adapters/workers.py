@@ -1,8 +1,9 @@
 """Workers: who is at work on a home, told by a lock that dies with its process.
 
 A worker's id begins with its machine, because several may share a memory and only this one's
-processes can be looked at. A lock file is 0600 and goes with the worker; one that was left by a
-killed process is nobody's, and goes when somebody asks for it or begins to work.
+processes can be looked at. A lock file is 0600 and goes with the worker. It says what the worker
+has in hand: of a killed one that is what may have killed it. What was left by a killed process goes
+at the end of the next worker's work, which has given back its leases by then.
 """
 
 import fcntl
@@ -36,12 +37,34 @@ class Workers:
                 " see that this one is at work; check the folder, or make room, and run it again"
             ) from error
         try:
-            for other in list(self.folder.iterdir()):
-                self.is_alive(other.name)  # Asking sweeps away what a killed worker left.
             yield
         finally:
             path.unlink(missing_ok=True)
             os.close(descriptor)
+            self.sweep()
+
+    def sweep(self) -> None:
+        """Take away what killed workers have left."""
+        for other in list(self.folder.iterdir()):
+            if not self.is_alive(other.name):
+                other.unlink(missing_ok=True)
+
+    def take_in_hand(self, worker_id: str, what: str) -> None:
+        """Note what a worker goes at now; empty: nothing that could end it."""
+        with suppress(OSError):  # Not at work, or no room for it: then nobody knows.
+            descriptor = os.open(self.folder / worker_id, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"{what}\n".encode())
+            finally:
+                os.close(descriptor)
+
+    def had_in_hand(self, worker_id: str) -> str | None:
+        """What a worker went at last; None: nobody knows."""
+        with suppress(OSError, UnicodeDecodeError):
+            noted = (self.folder / worker_id).read_text(encoding="utf-8")
+            return noted.removesuffix("\n") if noted.endswith("\n") else None
+        return None
 
     def is_alive(self, worker_id: str) -> bool:
         """Whether the worker may still be at work. Of another machine's nothing is known: yes."""
@@ -60,7 +83,6 @@ class Workers:
         except BlockingIOError:
             return True
         else:
-            path.unlink(missing_ok=True)
             return False
         finally:
             os.close(descriptor)

@@ -7,6 +7,7 @@ Whatever stands against it is counted under its own name.
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from msgspec import Struct
 
@@ -125,11 +126,19 @@ def released_for_the_gone(around: Surroundings, tx: Writing, thread_id: str) -> 
     if not (extraction.is_held(job, now=now) and job.worker_id) or around.is_alive(job.worker_id):
         return job
     assert job.ownership_token is not None
-    released = extraction.release(
-        job, ownership_token=job.ownership_token, reason="worker_gone", now=now
-    )
+    reason = why_released(around, job.worker_id, thread_id)
+    released = extraction.release(job, ownership_token=job.ownership_token, reason=reason, now=now)
     tx.append(extraction_stream(version, thread_id), released)
     return extraction.evolve(job, released)
+
+
+def why_released(
+    around: Surroundings, worker_id: str, thread_id: str
+) -> Literal["stopped", "worker_gone"]:
+    """A worker that went costs a try of the session that it had in hand, which may be what ended
+    it, and none of those that only waited for an answer."""
+    in_hand = around.had_in_hand(worker_id)
+    return "worker_gone" if in_hand in (None, thread_id) else "stopped"
 
 
 class Claimed(Struct, frozen=True, kw_only=True):

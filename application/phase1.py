@@ -103,6 +103,7 @@ class Extractions:
             "scope": root_of(claimed.thread.scope, self.around.policy),
         }
         watched = Watched(self.around, asked)
+        self.take_in_hand(lease.thread_id)
         try:
             given = material(self.around, claimed, budget=self.budget)
             answer = self.around.extractor.extract(given)
@@ -111,8 +112,12 @@ class Extractions:
             return
         if isinstance(answer, Future):
             self.futures[answer] = claimed, watched
+            self.take_in_hand("")  # It waits for an answer, and can end nobody meanwhile.
         else:
             self.end(claimed, watched, answer)
+
+    def take_in_hand(self, thread_id: str) -> None:
+        self.around.take_in_hand(self.around.worker_id, thread_id)
 
     def end_some(self) -> None:
         """Wait for a reply, if any is waited for, and record every one that is there."""
@@ -133,7 +138,9 @@ class Extractions:
         watched: Watched,
         answer: Extracted | ExtractionFailed | Failure | None,
     ) -> None:
+        self.take_in_hand(claimed.lease.thread_id)
         outcome = self.recorded(claimed, answer)
+        self.take_in_hand("")
         watched.end(outcome)
         if is_for_want_of_a_budget(answer):
             self.report.claimed -= 1

@@ -213,7 +213,9 @@ def give_back_for_the_gone(around: Surroundings, *, run_id: str) -> None:
             return
     with around.store.writing(actor="pipeline", run_id=run_id) as tx:
         for job in gone(tx):
-            release(around, tx, job, reason="worker_gone")
+            assert job.worker_id is not None
+            reason = claims.why_released(around, job.worker_id, job.job_key)
+            release(around, tx, job, reason=reason)
 
 
 def running(around: Surroundings, view: View) -> list[jobs.Row]:

@@ -249,6 +249,8 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     home_dirs: tuple[str, ...] = ()  # Whose own folders are no projects.
     worker_id: str
     is_alive: Callable[[str], bool]  # Whether the worker of that id may still be at work.
+    take_in_hand: Callable[[str, str], None] = lambda _worker, _thread: None
+    had_in_hand: Callable[[str], str | None] = lambda _worker: None  # None: nobody knows.
     clock: Clock
     new_id: Callable[[], str]
     sleep: Callable[[float], None]

@@ -498,8 +498,27 @@ def test_a_worker_is_alive_for_as_long_as_its_block_or_its_process(tmp_path):
     assert not workers.is_alive(name)
     assert there
     assert not workers.is_alive("01234567-1-two")
-    assert list((tmp_path / "workers").iterdir()) == []
     assert workers.is_alive("fedcba98-1-other")  # Of another machine nothing is known.
+    with workers.at_work(name):
+        pass
+    assert list((tmp_path / "workers").iterdir()) == []
+
+
+def test_what_a_worker_had_in_hand_is_known_when_it_is_gone(tmp_path):
+    workers = Workers(tmp_path, "0123456789abcdef")
+    name = workers.name("one")
+
+    before = workers.had_in_hand(name)
+    workers.take_in_hand(name, "nobody is at work")
+    with workers.at_work(name):
+        at_first = workers.had_in_hand(name)
+        workers.take_in_hand(name, A.id)
+        then = workers.had_in_hand(name)
+        workers.take_in_hand(name, "")
+        at_last = workers.had_in_hand(name)
+
+    assert (before, at_first, then, at_last) == (None, None, A.id, "")
+    assert workers.had_in_hand(name) is None
 
 
 def test_who_comes_second_by_the_same_name_is_seen_as_alive(tmp_path):

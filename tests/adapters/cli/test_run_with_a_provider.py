@@ -291,3 +291,24 @@ def test_a_folder_that_rests_is_told_so_with_how_not_to_wait(home, threadbook):
     assert "a folder rests for six hours" in told.out
     assert "behind, and rests until " in status.out
     assert "`threadbook run --consolidate`" in status.out
+
+
+def test_a_killed_run_costs_no_session_that_waited_for_an_answer_a_try(server, home, threadbook):
+    home.write(*(Session(number=number) for number in range(1, 13)))
+    server.script = "hang"
+
+    process = threadbook.process("run", "--yes", "--sessions", home.sessions)
+    server.wait_for(8, timeout_s=30)
+    process.kill()
+    process.communicate(timeout=20)
+    server.script = DERIVED
+    after = run(threadbook, home)
+
+    released = [
+        e for e in every(threadbook("log", "--json").json) if e["type"] == "stage1.lease_released"
+    ]
+    assert len(released) == 8
+    # The last that was claimed may have been in hand still.
+    assert [each["reason"] for each in released].count("worker_gone") <= 1
+    assert after.json["stage1"]["succeeded"] == 12
+    assert not list((home.path / "workers").iterdir())
