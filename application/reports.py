@@ -61,7 +61,7 @@ class RunReport(Struct, kw_only=True):
     phase2: list[RootReport] = field(default_factory=list)
     tokens: Tokens = NO_TOKENS
     waiting: dict[str, int] = field(default_factory=dict)
-    waiting_tokens: int = 0  # What a provider would be paid at most to read what waits for it.
+    waiting_tokens: int = 0  # About what a provider would be paid to read what waits for it.
     left_out: dict[str, int] = field(default_factory=dict)
     dry_run: bool = False
 

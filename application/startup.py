@@ -307,7 +307,7 @@ def count_waiting(
     around: Surroundings, view: View, report: RunReport, *, backfill: int | None
 ) -> None:
     """Sessions that are kept back by their age or by not resting yet, and those that are left out
-    for what they are, by the gate; and what a provider would be paid at most to read those that it
+    for what they are, by the gate; and about what a provider would be paid to read those that it
     may."""
     now, limits = around.clock(), around.policy.limits
     for row in view.find(threads, threads.NEWEST_FIRST):
@@ -322,7 +322,7 @@ def count_waiting(
         )
         shut = eligibility.failed(answers)
         if shut is None or shut.name == "age":
-            report.waiting_tokens += most_tokens(around, row)
+            report.waiting_tokens += tokens_to_read(around, row)
         if shut is not None and shut.name in ("age", "idle"):
             report.waiting[shut.name] = report.waiting.get(shut.name, 0) + 1
             report.stage1.waiting += shut.name == "idle"  # The others wait for a backfill.
@@ -330,8 +330,9 @@ def count_waiting(
             report.left_out[shut.name] = report.left_out.get(shut.name, 0) + 1
 
 
-def most_tokens(around: Surroundings, row: threads.Row) -> int:
-    """What a session can cost to read, by its file alone: much of that is never shown."""
+def tokens_to_read(around: Surroundings, row: threads.Row) -> int:
+    """About what a session costs to read, by its file alone: much of that is never shown, and the
+    instructions and what must be asked twice come to it."""
     provider = around.policy.provider
     if provider is None:
         return 0

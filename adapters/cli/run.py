@@ -303,7 +303,7 @@ def print_waiting(report: "RunReport", *, model: str | None) -> None:
         say(f"{count} waiting: {reasons.waiting(why)}")
     if report.waiting_tokens:
         say(
-            f"to read what waits costs at most {report.waiting_tokens:,} tokens; `threadbook run"
+            f"to read what waits costs about {report.waiting_tokens:,} tokens; `threadbook run"
             f"{f' --model {model}' if model else ''} --backfill N` reads the newest N"
         )
     if report.tokens.calls:
