@@ -10,6 +10,19 @@ EXTRA = FIXTURES / "rollouts-extra"
 OPEN = FIXTURES / "open"
 MADE = FIXTURES / "made"
 
+# For a program that tells how much memory it has used, in bytes.
+PEAK = """
+import resource
+from pathlib import Path
+def peak():
+    try:
+        # The kernel's own mark begins anew with a program; getrusage's may be the parent's.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
+    except FileNotFoundError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+"""
+
 NOW_MS = 1_796_000_000_000  # After every sane stamp of the fixtures.
 ID = "019d0000-0000-7000-8000-000000000001"
 PARENT = "019d0000-0000-7000-8000-0000000000aa"

@@ -8,7 +8,7 @@ import pytest
 from threadbook.adapters import rollouts
 from threadbook.domain.evidence import render
 
-from .support import MADE, NOW_MS, OPEN, claude, event, item, message, meta, record, written
+from .support import MADE, NOW_MS, OPEN, PEAK, claude, event, item, message, meta, record, written
 
 VERSIONS = ("v1", "v2")
 LARGE = 180_880
@@ -526,12 +526,10 @@ def test_o7_the_pages_text_stands_in_a_row_of_a_tool_and_in_no_other():
     assert {label for row, label in rows.items() if "short answers" in row} == {"[human user]"}
 
 
-MEASURE = """
-import resource, sys
-from pathlib import Path
+MEASURE = f"""{PEAK}
+import sys
 from threadbook.adapters import rollouts
 from threadbook.domain.evidence import render
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 for version in ("v1", "v2"):
     for aligned in (False, True):
         shown = rollouts.evidence(Path(sys.argv[1]), now_ms=1)

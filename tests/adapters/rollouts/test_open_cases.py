@@ -8,7 +8,7 @@ import pytest
 from threadbook.adapters.rollouts import head, items, survey
 from threadbook.domain.session import Agent, Assistant, Call, Harness, Human, Output
 
-from .support import NOW_MS, OPEN
+from .support import NOW_MS, OPEN, PEAK
 
 HOUR_MS = 3_600_000
 
@@ -49,12 +49,10 @@ def test_o2_a_half_surrogate_becomes_the_replacement_character_and_a_pair_stays(
         repr(one).encode("utf-8")
 
 
-MEASURE = """
-import resource, sys
-from pathlib import Path
+MEASURE = f"""{PEAK}
+import sys
 from threadbook.adapters import rollouts
 rollouts.survey(Path(sys.argv[1]), now_ms=1)
-peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 before = peak()
 [_ for _ in rollouts.items(Path(sys.argv[2]), now_ms=1)]
 print(peak() - before)
