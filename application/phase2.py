@@ -4,7 +4,7 @@ The claim, the publication and the render are a transaction each. Who works on a
 is decided in `lease`, what may be published in `publication`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from math import inf
 
@@ -19,7 +19,7 @@ from . import state
 from .asking import Asking
 from .edits import Seen, carried, with_edits, with_room
 from .folder import differing, is_behind
-from .lease import Claimed, claim_when_free, give_back, needs_work
+from .lease import Claimed, claim_when_free, give_back, needs_work, pay
 from .notes import adopt
 from .ports import ConsolidationFailed, Failure, Task
 from .publication import Made, kept_uses, publish, set_aside, with_carried
@@ -177,28 +177,7 @@ def consolidate(
         around, root, ownership_token=claimed.lease.ownership_token, run_id=run_id, budget=budget
     )
     try:
-        with workspace.lock(holder=around.worker_id):
-            prune_resources(workspace, now=around.now())
-            found = take_in(around, root, workspace, run_id=run_id)
-            with around.store.reading() as view:
-                kept = with_edits(carried(view, root, salt=around.new_id()), found)
-                staging = None
-                left_out: Mapping[str, str] = {}
-                if around.consolidator.kind != "offline":
-                    kept, left_out = with_room(kept, found, claimed.published)
-                    staging = stage(
-                        around,
-                        view,
-                        root,
-                        workspace,
-                        outputs=claimed.outputs,
-                        found=found.without(left_out),
-                    )
-        if staging is None:
-            made = proposed(around, root, claimed, kept)
-        else:
-            made = answered(root, claimed, asking, staging, kept)
-            made = msgspec.structs.replace(made, left_out={**made.left_out, **left_out})
+        made, found = what_is_made(around, root, workspace, claimed, asking)
         with workspace.lock(holder=around.worker_id):
             report.status = published_as(
                 around, root, workspace, claimed, made, found, run_id=run_id
@@ -222,12 +201,40 @@ def consolidate(
     except LeaseLost as lost:
         report.status = "lease_lost"
         report.reason = str(lost)
+        with around.store.writing(actor="pipeline", run_id=run_id) as tx:
+            token, now = claimed.lease.ownership_token, around.now()
+            pay(tx, root, token, tokens=asking.tokens, now=now)
     except BaseException:
         with suppress(Failure), around.store.writing(actor="pipeline", run_id=run_id) as tx:
             token, now = claimed.lease.ownership_token, around.now()
             give_back(tx, root, token, reason="stopped", tokens=asking.tokens, now=now)
         raise
     return report
+
+
+def what_is_made(
+    around: Surroundings, root: Root, workspace: Workspace, claimed: Claimed, asking: Asking
+) -> tuple[Made, Seen]:
+    """What the root is to hold, and what a person had done to it when that was begun."""
+    with workspace.lock(holder=around.worker_id):
+        prune_resources(workspace, now=around.now())
+        found = take_in(around, root, workspace, run_id=asking.run_id)
+        with around.store.reading() as view:
+            kept = with_edits(carried(view, root, salt=around.new_id()), found)
+            if around.consolidator.kind != "offline":
+                kept, left_out = with_room(kept, found, claimed.published)
+                staging = stage(
+                    around,
+                    view,
+                    root,
+                    workspace,
+                    outputs=claimed.outputs,
+                    found=found.without(left_out),
+                )
+    if around.consolidator.kind == "offline":
+        return proposed(around, root, claimed, kept), found
+    made = answered(root, claimed, asking, staging, kept)
+    return msgspec.structs.replace(made, left_out={**made.left_out, **left_out}), found
 
 
 def published_as(
@@ -335,7 +342,9 @@ def fail(
                 now=around.now(),
             )
         except LeaseLost:
-            return  # Somebody else has the job now; how ours ended is nothing to them.
+            # Somebody else has the job now; how ours ended is nothing to them.
+            pay(tx, root, claimed.lease.ownership_token, tokens=error.tokens, now=around.now())
+            return
         tx.append(consolidation_stream(root.memory_version, root.scope), failed)
 
 
