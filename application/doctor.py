@@ -17,6 +17,7 @@ from ..domain.remote import normalised, public_url
 from ..projections import artifacts, notes, places, stage1_outputs, threads
 from . import state
 from .claims import is_read
+from .consent import needed
 from .ports import Failure, View
 from .retention import refs_of
 from .roots import all_roots, chosen, chosen_inputs, is_unchanged, published, snapshot
@@ -42,6 +43,7 @@ def findings(around: Surroundings, view: View) -> Iterator[Finding]:
     yield from unread(around, view)
     yield from second_remotes(around, view)
     yield from project_files(around, view)
+    yield from consent(around, view)
     yield from secrets(view)
 
 
@@ -130,6 +132,18 @@ def project_files(around: Surroundings, view: View) -> Iterator[Finding]:
             level="warning",
             what="project",
             told=f"{each}; until then the sessions of that project are not read",
+        )
+
+
+def consent(around: Surroundings, view: View) -> Iterator[Finding]:
+    """Runs that hooks and timers start ask nobody, and are refused without a word that is seen."""
+    if (asked := needed(around, view)) is not None:
+        yield Finding(
+            level="warning",
+            what="consent",
+            told=f"nobody has agreed yet that sessions are sent to {asked.base_url}"
+            f" ({', '.join(asked.models)}), and until then no run reads or writes anything;"
+            " `threadbook run` asks at a terminal",
         )
 
 

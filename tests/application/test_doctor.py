@@ -252,6 +252,25 @@ def test_looking_for_what_is_wrong_asks_no_provider_and_starts_no_command(learne
     assert not mark.exists()
 
 
+def test_runs_that_are_refused_until_somebody_agrees_are_told(learned, tmp_path):
+    config = tmp_path / "config.toml"
+    config.write_text('model = "openai"\nbase_url = "http://127.0.0.1:9/v1"')
+
+    def told():
+        found = doctor(learned.path, clock=lambda: learned.now, config=config)
+        return [each.told for each in found if each.what == "consent"]
+
+    (before,) = told()
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    with Memory.open(learned.path, clock=lambda: learned.now, config=config) as memory:
+        memory.run(sessions=[nothing], consented=True)
+
+    assert "127.0.0.1" in before
+    assert "`threadbook run` asks" in before
+    assert told() == []
+
+
 def test_a_log_that_failed_verify_takes_nothing_and_doctor_says_so(learned):
     (learned.path / "verify-failed").write_text("{}")
 
