@@ -52,12 +52,18 @@ def command(context: Context) -> None:
 
 
 def version_line(version: dict[str, Any]) -> str:
+    from ...application.status import READY_THREADS
+
     does = [what for what in ("read", "written") if version[what]]
     count = version["consolidated_threads"]
+    ready = f"not ready yet, at {READY_THREADS} it is"
+    if version["ready"]:
+        ready = "ready"
+    elif count >= READY_THREADS:
+        ready = "not ready yet, a summary is not fit to be read"
     return (
         f"{version['version']} is {' and '.join(does)};"
-        f" {count} session{'s' * (count != 1)} consolidated at once;"
-        f" {'ready' if version['ready'] else 'not ready yet'}"
+        f" {count} session{'s' * (count != 1)} consolidated at once; {ready}"
     )
 
 
