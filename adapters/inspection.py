@@ -14,7 +14,6 @@ from ..domain.redaction import redact
 from ..domain.scope import scope_of
 from ..domain.thread import outside_text
 from . import places, rollouts
-from .settings import Settings
 from .wiring import home_dirs, machine
 
 
@@ -62,11 +61,13 @@ def rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:
     }
 
 
-def evidence(file: Path, *, version: str, now: float | None) -> dict[str, Any]:
-    """What a model with a window of the usual size is shown of a session file. `messages` are the
+def evidence(
+    file: Path, *, version: str, context_window: int, now: float | None
+) -> dict[str, Any]:
+    """What a model with a window of so many tokens is shown of a session file. `messages` are the
     bytes of the pieces that v2 is sent in, without the words round it. Raises `RolloutError`."""
     shown = rollouts.evidence(file, now_ms=int((time.time() if now is None else now) * 1000))
-    rendered = render(shown, version=version, tokens=token_limit(Settings().context_window))
+    rendered = render(shown, version=version, tokens=token_limit(context_window))
     told = pieces(rendered.text, bytes_max=MESSAGE_BYTES) if version == "v2" else [rendered.text]
     return {
         "text": rendered.text,

@@ -57,8 +57,10 @@ def rollout(context: Context, file: Path) -> None:
 def evidence(context: Context, file: Path, version: str) -> None:
     """What a model would be shown of a session file, secrets hidden. Nothing is sent or stored."""
     from ..inspection import evidence as inspected
+    from ..settings import load
 
-    told = inspected(file, version=version, now=context.now)
+    window = load(context.config).context_window
+    told = inspected(file, version=version, context_window=window, now=context.now)
     context.show(told, lambda: say(told["text"]))
 
 

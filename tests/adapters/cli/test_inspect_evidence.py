@@ -59,3 +59,15 @@ def test_a_terminal_is_sent_no_commands_by_a_session(commands, tmp_path):
 
     assert "water" in told.out
     assert not {"\x1b", "\x9b", "\x7f"} & set(told.out)
+
+
+def test_it_is_cut_to_the_window_that_is_set(commands, monkeypatch):
+    file = ROLLOUTS / "tools.jsonl"
+    whole = commands("inspect", "evidence", file, "--json").json
+    monkeypatch.setenv("THREADBOOK_CONTEXT_WINDOW", "1000")
+
+    cut = commands("inspect", "evidence", file, "--json").json
+
+    assert whole["omitted"] == 0
+    assert cut["omitted"] > 0
+    assert len(cut["text"]) < len(whole["text"])
