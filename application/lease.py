@@ -14,6 +14,7 @@ from ..domain.events import (
     Input,
     Phase2InputsSelected,
     Phase2LeaseClaimed,
+    Phase2Paid,
     Tokens,
     consolidation_stream,
 )
@@ -199,3 +200,17 @@ def give_back(
         job, ownership_token=token, reason=reason, tokens=tokens, now=now
     )
     tx.append(consolidation_stream(root.memory_version, root.scope), released)
+
+
+def pay(tx: Writing, root: Root, token: str, *, tokens: Tokens, now: int) -> None:
+    """Whoever has lost the lease records what its calls have cost, and nothing else."""
+    if not tokens.calls:
+        return
+    paid = Phase2Paid(
+        at=now,
+        memory_version=root.memory_version,
+        scope=root.scope,
+        ownership_token=token,
+        tokens=tokens,
+    )
+    tx.append(consolidation_stream(root.memory_version, root.scope), paid)

@@ -23,6 +23,7 @@ from .events import (
     Phase2LeaseClaimed,
     Phase2LeaseReleased,
     Phase2LeaseRenewed,
+    Phase2Paid,
     Phase2Succeeded,
     RootRendered,
     Selected,
@@ -265,6 +266,8 @@ def evolve(job: Consolidation, event: Folded) -> Consolidation:
             )
         case Phase2InputsSelected() | ArtifactsPublished() | RootRendered() | FolderEdited():
             return job  # What was read, published and edited is the root's, not the job's.
+        case Phase2Paid():
+            return job
         case StoreReset(memory_version=emptied):
             if emptied != job.memory_version:
                 return job

@@ -269,6 +269,15 @@ class Phase2LeaseReleased(Event, frozen=True, kw_only=True, tag="phase2.lease_re
     tokens: Tokens = NO_TOKENS
 
 
+class Phase2Paid(Event, frozen=True, kw_only=True, tag="phase2.paid"):
+    """What calls have cost whose consolidation had lost its lease by then."""
+
+    memory_version: str
+    scope: str
+    ownership_token: str
+    tokens: Tokens
+
+
 class Input(Struct, frozen=True, kw_only=True, gc=False):
     thread_id: str
     source_updated_at: int
@@ -442,6 +451,7 @@ ConsolidationEvent = (
     | Phase2LeaseClaimed
     | Phase2LeaseRenewed
     | Phase2LeaseReleased
+    | Phase2Paid
     | Phase2InputsSelected
     | ArtifactsPublished
     | Phase2Succeeded

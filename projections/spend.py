@@ -15,6 +15,7 @@ from ..domain.events import (
     ArtifactsPublished,
     Phase2Failed,
     Phase2LeaseReleased,
+    Phase2Paid,
     Stage1Failed,
     Stage1LeaseReleased,
     Stage1Paid,
@@ -30,6 +31,7 @@ SpendEvent = (
     | Stage1Failed
     | Stage1Paid
     | Phase2LeaseReleased
+    | Phase2Paid
     | ArtifactsPublished
     | Phase2Failed
 )
@@ -81,7 +83,7 @@ EPOCH = date(1970, 1, 1).toordinal()
 
 def phase(event: SpendEvent) -> Literal["phase1", "phase2"]:
     match event:
-        case Phase2LeaseReleased() | ArtifactsPublished() | Phase2Failed():
+        case Phase2LeaseReleased() | Phase2Paid() | ArtifactsPublished() | Phase2Failed():
             return "phase2"
         case (
             Stage1LeaseReleased()
