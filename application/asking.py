@@ -22,7 +22,7 @@ from . import state
 from .ports import ConsolidationFailed, Failure, Proposal, Task, ToolUse
 from .purse import Purse
 from .roots import Root
-from .staging import Staging
+from .staging import Staged
 from .surroundings import Surroundings
 
 HEARTBEAT_S = 90
@@ -63,7 +63,7 @@ class Asking:
         self.tool_uses: list[ToolUse] = []
         self.stop = Event()
 
-    def answer(self, task: Task, staging: Staging, carried: Carried) -> Answer:
+    def answer(self, task: Task, staging: Staged, carried: Carried) -> Answer:
         """Raises `ConsolidationFailed`, or `LeaseLost`."""
         name = f"{self.root.memory_version} {self.root.scope}"
         task = replace(task, alive=lambda: not self.stop.is_set())
@@ -97,11 +97,11 @@ class Asking:
             if self.budget is not None:
                 self.budget.settle(name, self.tokens)
 
-    def published(self, proposal: Proposal, staging: Staging) -> dict[str, str]:
+    def published(self, proposal: Proposal, staging: Staged) -> dict[str, str]:
         return artifacts(proposal.files, memory_version=self.root.memory_version, own=staging.own)
 
     def refused(
-        self, task: Task, proposal: Proposal, staging: Staging, carried: Carried
+        self, task: Task, proposal: Proposal, staging: Staged, carried: Carried
     ) -> list[str]:
         return refusals(
             proposal.files,

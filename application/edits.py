@@ -42,13 +42,13 @@ class Edit(Struct, frozen=True, kw_only=True):
         return self.path if self.after is not None else f"{self.path} (deleted)"
 
 
-class Seen(Struct, frozen=True, kw_only=True):
-    """What was found. `digests` tells whether somebody went on since."""
+class ByHand(Struct, frozen=True, kw_only=True):
+    """What a person did to the published files. `digests` tells whether they went on since."""
 
     edits: tuple[Edit, ...] = ()
     digests: Mapping[str, str] = {}
 
-    def without(self, paths: Collection[str]) -> "Seen":
+    def without(self, paths: Collection[str]) -> "ByHand":
         return replace(self, edits=tuple(each for each in self.edits if each.path not in paths))
 
 
@@ -58,6 +58,9 @@ class Recorded(Struct, frozen=True, kw_only=True):
 
     waiting: Mapping[str, str | None]
     taken: Mapping[str, str | None]
+
+    def was_removed(self, path: str) -> bool:
+        return path in self.taken and self.taken[path] is None
 
     def was_taken(self, path: str, content: bytes) -> bool:
         kept = self.taken.get(path)
@@ -98,7 +101,7 @@ def carried(view: View, root: Root, *, salt: str) -> Carried:
     return read(kept) if kept is not None else Carried(salt=salt)
 
 
-def with_edits(kept: Carried, found: Seen) -> Carried:
+def with_edits(kept: Carried, found: ByHand) -> Carried:
     for edit in found.edits:
         if edit.after is not None:
             kept = edited(kept, edit.path, edit.before, edit.after)
@@ -106,7 +109,7 @@ def with_edits(kept: Carried, found: Seen) -> Carried:
 
 
 def with_room(
-    kept: Carried, found: Seen, published: Mapping[str, str]
+    kept: Carried, found: ByHand, published: Mapping[str, str]
 ) -> tuple[Carried, dict[str, str]]:
     """What of it an agent can keep, and the files in which it is left no room for anything else."""
     full = {path for path, each in kept.files.items() if leaves_no_room(path, each)}

@@ -33,7 +33,7 @@ from ..domain.refusals import Refused
 from ..projections import artifacts, jobs
 from ..projections.artifacts import FORGET
 from . import state
-from .edits import Seen, carried, with_edits
+from .edits import ByHand, carried, with_edits
 from .imported import Imported, made_from
 from .notes import withdraw
 from .ports import Failure, View, Writing
@@ -114,7 +114,7 @@ def erase(
 class Heard(Struct, frozen=True, kw_only=True):
     """What a person has done to a folder that no publication has in it, as of a position."""
 
-    seen: Seen
+    seen: ByHand
     at: int
 
 

@@ -17,7 +17,7 @@ from ..domain.events import consolidation_stream
 from ..domain.refusals import LeaseLost
 from . import state
 from .asking import Asking
-from .edits import Seen, carried, with_edits, with_room
+from .edits import ByHand, carried, with_edits, with_room
 from .folder import differing, is_behind
 from .lease import Claimed, claim_when_free, give_back, needs_work, pay
 from .notes import adopt
@@ -27,7 +27,7 @@ from .purse import Purse
 from .render import Rendered, render
 from .reports import RootReport
 from .roots import Root, chosen, chosen_inputs, published, roots, snapshot
-from .staging import Staging, mode, prune_resources, seen, stage, take_in
+from .staging import Staged, mode, prune_resources, seen, stage, take_in
 from .surroundings import FolderUnusable, Surroundings, Workspace
 
 TRIES = 8  # Inputs that keep changing under a run are left to the next one.
@@ -214,7 +214,7 @@ def consolidate(
 
 def what_is_made(
     around: Surroundings, root: Root, workspace: Workspace, claimed: Claimed, asking: Asking
-) -> tuple[Made, Seen]:
+) -> tuple[Made, ByHand]:
     """What the root is to hold, and what a person had done to it when that was begun."""
     with workspace.lock(holder=around.worker_id):
         prune_resources(workspace, now=around.now())
@@ -243,7 +243,7 @@ def published_as(
     workspace: Workspace,
     claimed: Claimed,
     made: Made,
-    found: Seen,
+    found: ByHand,
     *,
     run_id: str,
 ) -> str:
@@ -284,7 +284,7 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) 
     )
 
 
-def answered(root: Root, claimed: Claimed, asking: Asking, staging: Staging, kept: Carried) -> Made:
+def answered(root: Root, claimed: Claimed, asking: Asking, staging: Staged, kept: Carried) -> Made:
     """What an agent makes of it. Where nothing has changed, nobody is asked."""
     name = asking.around.consolidator.name
     if not staging.changes and staging.is_valid:

@@ -119,8 +119,8 @@ def attempt(
 
     if keep_edits:
         for path in sorted((previous or {}).keys() & files.keys()):
-            is_known = path in recorded.taken and recorded.taken[path] is None
-            if is_artifact(path) and here.was_deleted(path) and not is_known:
+            is_gone = is_artifact(path) and here.was_deleted(path)
+            if is_gone and not recorded.was_removed(path):
                 record.edit(body(path, ""), deleted=True)
                 rendered.edits.append(f"{path} (deleted)")
     digests = workspace.render(files, previous=before, on_edit=on_edit)

@@ -15,7 +15,7 @@ from ..domain.artifact import MEMORY, SUMMARY, problems
 from ..domain.redaction import redact
 from ..projections.folder import WORKSPACE_DIFF, digest, inputs
 from ..projections.workspace_diff import Change, workspace_diff
-from .edits import Edit, Seen, since_rendered, text_of
+from .edits import ByHand, Edit, since_rendered, text_of
 from .ports import PhaseTwoOutput, View
 from .render import Earlier, Here, Overtaken, Recorder, forgetting, forgotten_since, last_reset
 from .roots import NOTES, Root, body, is_artifact, manifest, notes_of, published
@@ -27,7 +27,7 @@ _FILE = 0o100644
 INSTRUCTIONS = "extensions/ad_hoc/instructions.md"
 
 
-class Staging(Struct, frozen=True, kw_only=True):
+class Staged(Struct, frozen=True, kw_only=True):
     """`own`: what of the folder is a person's and no file of ours. `changes` since the last
     publication; none, and nobody has to be asked."""
 
@@ -49,8 +49,8 @@ def stage(
     workspace: Workspace,
     *,
     outputs: Sequence[PhaseTwoOutput],
-    found: Seen,
-) -> Staging:
+    found: ByHand,
+) -> Staged:
     """The caller holds the workspace's lock."""
     last = manifest(view, root) or {}
     artifacts = published(view, root)
@@ -78,7 +78,7 @@ def stage(
     after = {path: text.encode("utf-8", "surrogatepass") for path, text in files.items()}
     if any(path.startswith(f"{NOTES}/") for path in notes):
         files.setdefault(INSTRUCTIONS, around.note_instructions())
-    return Staging(
+    return Staged(
         files=files,
         own=frozenset(own),
         changes=tuple(changed(before, after)),
@@ -189,11 +189,11 @@ def take_in(
     *,
     run_id: str | None,
     keeps_copies: bool = True,
-) -> Seen:
+) -> ByHand:
     """Record what a person left, and lay a copy of a file with a secret in it aside. The caller
     holds the workspace's lock."""
     if not workspace.path.is_dir():
-        return Seen()
+        return ByHand()
     with around.store.reading() as view:
         last = manifest(view, root) or {}
         files = published(view, root)
@@ -208,7 +208,7 @@ def take_in(
     as_rendered = {path: known for path, known in last.items() if path in files}
     digests = seen(workspace, as_rendered)
     if is_old or digests == as_rendered:  # What is old may still be what had to go.
-        return Seen(digests=digests)
+        return ByHand(digests=digests)
     workspace.prepare()
     here, earlier = Here(workspace), Earlier(around, root)
     found = workspace.scan()
@@ -216,8 +216,8 @@ def take_in(
     for path in sorted(files.keys() & last.keys()):
         content = found.files.get(path)
         if content is None:
-            is_known = path in recorded.taken and recorded.taken[path] is None
-            if here.was_deleted(path) and path not in found.others and not is_known:
+            is_gone = here.was_deleted(path) and path not in found.others
+            if is_gone and not recorded.was_removed(path):
                 edits.append(Edit(path=path, before=files[path], after=None))
         elif not (
             digest(content) in (last[path], digest(files[path].encode("utf-8", "surrogatepass")))
@@ -238,8 +238,8 @@ def take_in(
             if not is_waiting or recorded.waiting[edit.path] != edit.after:
                 record.edit(body(edit.path, edit.after or ""), deleted=edit.after is None)
     except Overtaken:
-        return Seen(digests=digests)
-    return Seen(edits=tuple(edits), digests=digests)
+        return ByHand(digests=digests)
+    return ByHand(edits=tuple(edits), digests=digests)
 
 
 def seen(workspace: Workspace, paths: Iterable[str]) -> dict[str, str]:
