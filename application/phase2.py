@@ -287,7 +287,7 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) 
 def answered(root: Root, claimed: Claimed, asking: Asking, staging: Staged, kept: Carried) -> Made:
     """What an agent makes of it. Where nothing has changed, nobody is asked."""
     name = asking.around.consolidator.name
-    if not staging.changes and staging.is_valid:
+    if not staging.changes:  # What was published was looked through then.
         return Made(consolidator=name, files=claimed.published, carried=kept)
     task = Task(
         memory_version=root.memory_version,

@@ -11,7 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..domain.artifact import MEMORY, SUMMARY, problems
+from ..domain.artifact import MEMORY, SUMMARY
 from ..domain.redaction import redact
 from ..projections.folder import WORKSPACE_DIFF, digest, inputs
 from ..projections.workspace_diff import Change, workspace_diff
@@ -35,7 +35,6 @@ class Staged(Struct, frozen=True, kw_only=True):
     own: frozenset[str]
     changes: tuple[Change, ...]
     edited: tuple[str, ...]
-    is_valid: bool
 
     @property
     def task_files(self) -> dict[str, str]:
@@ -83,7 +82,6 @@ def stage(
         own=frozenset(own),
         changes=tuple(changed(before, after)),
         edited=tuple(edit.path for edit in found.edits),
-        is_valid=not problems(artifacts, version=root.memory_version, grammar=False),
     )
 
 
