@@ -292,7 +292,11 @@ def print_folder(root: "RootReport") -> None:
     for line in (root.advice or "").splitlines():
         say(f"  {line}")
     for edit in root.edits:
-        say(f"  your edit was kept: {edit}")
+        if Path(edit).is_absolute():  # Beside the folder.
+            why = "a secret, not text, too large, or no memory"
+            say(f"  your edit cannot go on as it is ({why}); it lies in {edit}")
+        else:
+            say(f"  your edit was kept: {edit}")
     say(f"  {root.path}")
 
 

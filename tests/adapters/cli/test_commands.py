@@ -232,6 +232,17 @@ def test_run_tells_of_a_kept_edit(commands):
     assert "mine\n" in (commands.home.root() / "MEMORY.md").read_text()
 
 
+def test_run_says_of_an_edit_that_was_laid_aside_where_it_lies_and_why_it_can_be(commands):
+    memory_file = commands.home.root() / "MEMORY.md"
+    memory_file.write_text(f"{memory_file.read_text()}\npassword = hunter2treesxyz\n")
+
+    told = commands("run", "--sessions", commands.home.sessions)
+
+    assert "your edit cannot go on as it is (a secret, " in told.out
+    assert "0001-MEMORY.md" in told.out
+    assert "your edit was kept" not in told.out
+
+
 def test_the_sample_shows_its_first_lines_and_is_there_once(commands, tmp_path):
     first = commands.bare("run", "--sample", "--home", tmp_path / "sample")
     second = commands.bare("run", "--sample", "--home", tmp_path / "sample", "--json")
