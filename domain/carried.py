@@ -15,6 +15,7 @@ without such marks: it is a person's from then on. What is no statement is known
 
 import hashlib
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -22,14 +23,9 @@ from difflib import SequenceMatcher
 import msgspec
 from msgspec import Struct
 
-from .artifact import SUMMARY, is_form
+from .artifact import SUMMARY, is_form, unmarked
 from .retold import retold
 
-# What a statement ends with, from the end. A line is taken apart mark by mark: one pattern for all
-# of them tries each place anew, and a line of 40,000 marks took two minutes.
-_TASK_MARK = re.compile(r"\[Tasks? [\d, -]+\]")
-_THREAD_MARK = re.compile(r"; thread_id=[^\s,]+(?:, [^\s,]+)*")
-_DAY = re.compile(r" \(\d{4}-\d\d-\d\d(?:, in \d+ sessions)?\)")
 _HEADING = re.compile(r"(#{1,6}) ")
 _TASK_NUMBER = re.compile(r"(?<=^## Task )\d+\b")
 _WORD = re.compile(r"\w{3,}")
@@ -40,6 +36,7 @@ _SHARED_MAX = 0.3
 _LONG_CHARS = 8
 # Changes of more lines are taken as a whole.
 _COMPARED_LINES_MAX = 5_000
+_PAIRS_MAX = 50_000
 _TOP = ""  # The place before the first line.
 
 
@@ -268,18 +265,64 @@ def words(line: str) -> set[str]:
 
 def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """From where to where the two differ."""
+    yield from differing(old, new, 0, 0)
+
+
+def differing(
+    old: Sequence[str], new: Sequence[str], i: int, j: int
+) -> Iterator[tuple[int, int, int, int]]:
+    """`i` and `j` are where the two begin in what they are parts of."""
     start, end = 0, 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
     while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
         end += 1
     left, right = old[start : len(old) - end], new[start : len(new) - end]
-    if len(left) + len(right) > _COMPARED_LINES_MAX:
-        yield start, len(old) - end, start, len(new) - end
+    i, j = i + start, j + start
+    if not left and not right:
         return
-    for tag, i, i_end, j, j_end in SequenceMatcher(None, left, right, False).get_opcodes():
-        if tag != "equal":
-            yield start + i, start + i_end, start + j, start + j_end
+    if len(left) + len(right) > _COMPARED_LINES_MAX:
+        yield i, i + len(left), j, j + len(right)
+    elif pairs(left, right) <= _PAIRS_MAX:
+        for tag, low, high, low_new, high_new in SequenceMatcher(
+            None, left, right, False
+        ).get_opcodes():
+            if tag != "equal":
+                yield i + low, i + high, j + low_new, j + high_new
+    elif not (fixed := anchors(left, right)):
+        yield i, i + len(left), j, j + len(right)
+    else:
+        at, at_new = 0, 0
+        for same, same_new in (*fixed, (len(left), len(right))):
+            yield from differing(left[at:same], right[at_new:same_new], i + at, j + at_new)
+            at, at_new = same + 1, same_new + 1
+
+
+def pairs(left: Sequence[str], right: Sequence[str]) -> int:
+    """How many lines of the one could be which of the other: what comparing them costs, again for
+    each piece that it finds. Empty lines, which are all alike, made it minutes."""
+    there = Counter(right)
+    return sum(count * there[key] for key, count in Counter(left).items())
+
+
+def anchors(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
+    """Lines that stand once in each, as many as are in the same order in both."""
+    once, there = Counter(left), Counter(right)
+    where = {key: at for at, key in enumerate(right) if there[key] == 1}
+    found = [(at, where[key]) for at, key in enumerate(left) if once[key] == 1 and key in where]
+    ends: list[int] = []  # Of the rising runs of each length so far, the lowest end.
+    run_to: list[int] = []
+    for _, place in found:
+        length = bisect_left(ends, place)
+        ends[length : length + 1] = [place]
+        run_to.append(length)
+    kept = []
+    length = len(ends) - 1
+    for number in range(len(found) - 1, -1, -1):
+        if run_to[number] == length and (not kept or found[number][1] < kept[-1][1]):
+            kept.append(found[number])
+            length -= 1
+    return kept[::-1]
 
 
 def keys(salt: str, lines: Sequence[str]) -> list[str]:
@@ -309,23 +352,6 @@ def statement(salt: str, line: str) -> str:
 def digest(*parts: str) -> str:
     whole = "\n".join(parts).encode("utf-8", "surrogatepass")
     return hashlib.sha256(whole).hexdigest()[:_DIGEST_CHARS]
-
-
-def unmarked(line: str) -> str:
-    """
-    >>> unmarked("- use uv (2026-01-02, in 2 sessions) [Task 1][Tasks 3-4]"), unmarked("- a [1]")
-    ('- use uv', '- a [1]')
-    """
-    line = line.rstrip()
-    end = len(line)
-    while (at := line.rfind("[", 0, end)) >= 0 and _TASK_MARK.fullmatch(line, at, end):
-        end = at - 1 if at and line[at - 1] == " " else at
-    if end == len(line):
-        end = line.rfind("; thread_id=")
-        if end < 0 or not _THREAD_MARK.fullmatch(line, end):
-            return line
-    day = line.rfind(" (", 0, end)
-    return line[: day if day >= 0 and _DAY.fullmatch(line, day, end) else end]
 
 
 def is_statement(line: str) -> bool:

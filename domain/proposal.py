@@ -21,8 +21,9 @@ from .artifact import (
     is_source,
     pointed_threads,
     problems,
+    unmarked,
 )
-from .carried import Added, Carried, Kept, is_statement, keys, unmarked, words
+from .carried import Added, Carried, Kept, is_statement, keys, words
 
 MEMORY_BYTES_MAX = 256 * 1024
 SKILL_BYTES_MAX = 64 * 1024
@@ -33,6 +34,7 @@ INPUTS = (f"{SUMMARIES}/", "extensions/")  # What a memory may rest on.
 REMOVED_ALWAYS = 2
 # Of a statement's words, by how rare they are, what one of the new ones must have to say it still.
 STILL_SAID_MIN = 0.5
+ROUNDING = 1e-9
 TOLD_MAX = 40  # Of one kind of thing that is wrong.
 
 _SKILL = re.compile(
@@ -300,7 +302,11 @@ def removed(
         ]
     # What stands in every statement, as "the user wrote", says little about any.
     spread = Counter(word for each in [*said, *(mine for _, mine in before)] for word in each)
-    gone = [line for line, mine in before if not is_said(mine, said, spread=spread)]
+    where: dict[str, list[int]] = {}
+    for at, each in enumerate(said):
+        for word in each:
+            where.setdefault(word, []).append(at)
+    gone = [line for line, mine in before if not is_said(mine, where, spread=spread)]
     if len(gone) > REMOVED_ALWAYS and len(gone) * 2 > len(before):
         yield (
             f"{len(gone)} of {len(before)} statements are gone although their sources are still"
@@ -310,11 +316,16 @@ def removed(
         yield from gone[:TOLD_MAX]
 
 
-def is_said(mine: set[str], said: Collection[set[str]], *, spread: Mapping[str, int]) -> bool:
-    whole = sum(1 / spread[word] for word in mine)
-    return any(
-        sum(1 / spread[word] for word in mine & each) >= STILL_SAID_MIN * whole for each in said
-    )
+def is_said(
+    mine: set[str], where: Mapping[str, Sequence[int]], *, spread: Mapping[str, int]
+) -> bool:
+    """`where` tells of each word in which of the new statements it stands."""
+    shared: dict[int, float] = {}
+    for word in sorted(mine):
+        for at in where.get(word, ()):
+            shared[at] = shared.get(at, 0.0) + 1 / spread[word]
+    whole = sum(1 / spread[word] for word in sorted(mine))
+    return max(shared.values(), default=0.0) >= STILL_SAID_MIN * whole - ROUNDING
 
 
 def statements(text: str) -> list[str]:

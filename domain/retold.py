@@ -10,14 +10,13 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate
 
+from .artifact import unmarked
+
 # What has fewer letters is in other words, too, and is told only by a line that says no more.
 PART_LETTERS_MIN = 12
 
-# What numbers a statement or points to its sessions, and not what it says.
-_NUMBERS = re.compile(
-    r"^## Task \d+\b|(?:\[Tasks? [\d, -]+\])+\s*$"
-    r"|^- rollout_summaries/\S+ — |; thread_id=[^\s,]+(?:, [^\s,]+)*\s*$"
-)
+# What numbers a task or names the file that a session is in, and not what is said.
+_NUMBERS = re.compile(r"^## Task \d+\b|^- rollout_summaries/\S+ — ")
 _QUOTED = re.compile(r'"([^"]+)"')
 
 
@@ -48,7 +47,7 @@ def said(line: str) -> Iterator[str]:
 
 
 def letters(line: str) -> str:
-    return "".join(filter(str.isalnum, _NUMBERS.sub("", line.rstrip()).casefold()))
+    return "".join(filter(str.isalnum, _NUMBERS.sub("", unmarked(line)).casefold()))
 
 
 def occurrences(whole: str, part: str) -> Iterator[int]:

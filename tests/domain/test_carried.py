@@ -5,13 +5,13 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadbook.domain.artifact import unmarked
 from threadbook.domain.carried import (
     Carried,
     applied,
     edited,
     forgetting,
     read,
-    unmarked,
     written,
 )
 

@@ -1,5 +1,7 @@
 """Which lines say again what another text says."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 from threadbook.domain.retold import letters, retold
@@ -41,3 +43,12 @@ def test_a_text_tells_again_all_that_it_says_and_without_anything_out_nothing(li
     assert found >= {at for at in out if (own := letters(lines[at])) and own not in kept}
     assert retold([], lines, out) == set()
     assert retold(lines, lines, ()) == set()
+
+
+def test_a_line_of_forty_thousand_marks_is_read_at_once():
+    began = time.monotonic()
+
+    found = letters("- use uv" + "[Task 1]" * 40_000 + "x")
+
+    assert found.startswith("useuvtask1")
+    assert time.monotonic() - began < 5

@@ -21,7 +21,7 @@ from threadbook.adapters.workspace import Workspace
 from threadbook.application import startup
 from threadbook.application.ports import ConsolidationFailed
 from threadbook.application.roots import Root, wanted
-from threadbook.domain.carried import unmarked
+from threadbook.domain.artifact import unmarked
 
 from tests.application.agents import Agent, honest, with_line
 from tests.application.homes import DAY_S, Home, Session, content
