@@ -202,6 +202,8 @@ class Memory:
         # A worker a run, so that what an earlier run of this program left is nobody's.
         worker_id = self._workers.name(wiring.new_id())
         around = replace(self._with_model(model), worker_id=worker_id)
+        if not dry_run:
+            wiring.require_key(around.policy.provider)
         with inside_a_run(), self._workers.at_work(worker_id):
             report = startup.run(
                 around,

@@ -25,7 +25,7 @@ from ..application.surroundings import (
     Workspace,
 )
 from ..projections.catalog import SYNCHRONOUS
-from .settings import Settings, restriction
+from .settings import Settings, SettingsError, restriction
 from .spool import Spool
 from .store import LogStore, SqliteStore, StoreUnreadable
 from .store.errors import explain_os
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .models.extractor import OpenAIExtractor
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
+KEY_VARIABLE = "OPENAI_API_KEY"
 OFFLINE_CAP = 1 << 30  # The offline model costs nothing, so nothing keeps its sessions waiting.
 
 
@@ -183,6 +184,16 @@ def provider(settings: Settings) -> Provider | None:
         max_tokens_per_day=settings.max_tokens_per_day,
         min_rate_limit_remaining_percent=settings.min_rate_limit_remaining_percent,
     )
+
+
+def require_key(paid: Provider | None) -> None:
+    """Raises `SettingsError` where a key is wanted and there is none, before anything is sent.
+    A server of one's own wants none, or says so."""
+    if paid is not None and paid.base_url == OPENAI_BASE_URL and not os.environ.get(KEY_VARIABLE):
+        raise SettingsError(
+            f"no key to ask {paid.base_url} with: set {KEY_VARIABLE}, or name a server of your own"
+            " in `base_url`"
+        )
 
 
 def extractor(settings: Settings, home: Path) -> Extractor:

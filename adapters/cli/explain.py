@@ -39,7 +39,8 @@ def command(context: Context, thread_id: str, at: int | float | None) -> None:
         for cost in told.spent:
             say(
                 f"  spent on it at {cost.model}: {cost.input + cost.output} tokens in"
-                f" {cost.calls} calls, {cost.cached} of them from its cache"
+                f" {cost.calls} {'call' if cost.calls == 1 else 'calls'}, {cost.cached} of them"
+                " from its cache"
             )
         for why in told.waiting:
             say(f"  waiting: {why}")

@@ -81,7 +81,7 @@ class HowMany(click.ParamType[int]):
 @click.option(
     "--again",
     is_flag=True,
-    help="Read once more what another model or prompt has read, and retry failures.",
+    help="Read once more what another model or prompt has read (offline: all), and retry failures.",
 )
 @click.option("--consolidate", is_flag=True, help="Let no folder rest after its last change.")
 @click.option("--yes", is_flag=True, help="Agree that sessions are sent to the provider.")

@@ -312,3 +312,15 @@ def test_a_killed_run_costs_no_session_that_waited_for_an_answer_a_try(server, h
     assert [each["reason"] for each in released].count("worker_gone") <= 1
     assert after.json["stage1"]["succeeded"] == 12
     assert not list((home.path / "workers").iterdir())
+
+
+def test_without_a_key_nothing_is_sent_to_openai(home, threadbook, monkeypatch):
+    monkeypatch.delenv("THREADBOOK_BASE_URL")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    home.write(Session(number=1))
+
+    told = threadbook("run", "--yes", "--sessions", home.sessions)
+
+    assert told.code == 2  # As any setting that is wrong.
+    assert "OPENAI_API_KEY" in told.line
+    assert "base_url" in told.line
