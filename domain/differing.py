@@ -68,7 +68,7 @@ def anchors(left: Sequence[str], right: Sequence[str]) -> list[tuple[int, int]]:
         length = bisect_left(ends, place)
         ends[length : length + 1] = [place]
         run_to.append(length)
-    kept = []
+    kept: list[tuple[int, int]] = []
     length = len(ends) - 1
     for number in range(len(found) - 1, -1, -1):
         if run_to[number] == length and (not kept or found[number][1] < kept[-1][1]):

@@ -1,6 +1,5 @@
 """What two texts have in common is found soon, however many of their lines are alike."""
 
-import random
 import time
 
 from hypothesis import example, given
@@ -43,8 +42,7 @@ def test_anchors_are_the_most_that_stand_in_the_same_order():
 
 
 def test_thousands_of_lines_that_are_alike_take_no_minutes():
-    dice = random.Random(1)
-    old, new = (dice.choices(["", "- a"], k=2_450) for _ in range(2))
+    old, new = ["- a", "", "- a"] * 800, ["", "- a", "- b"] * 800
     began = time.monotonic()
 
     assert made(old, new) == new
