@@ -13,6 +13,8 @@ PROVIDER = {
     "no_such_endpoint_or_model": "no such model there; look at `base_url`, `extract_model` and"
     " `consolidation_model`",
     "base_url_unusable": "`base_url` is no address of a server",
+    "environment_unusable": "the environment's proxy or certificates cannot be used (a SOCKS proxy"
+    " neither); look at HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE",
     "no_connection": "the server cannot be reached; look at `base_url` and the network",
     "rate_limited": "the provider is asked too often",
 }

@@ -158,12 +158,16 @@ class Wire:
             if not (key.isascii() and key.isprintable()):
                 raise AnswerFailed("transient", "key_refused", stops=True)  # No header can hold it.
             try:
+                reached_by = connections(is_plain=self._is_plain)
+            except (ImportError, OSError, ValueError, httpx2.InvalidURL) as error:
+                raise AnswerFailed("transient", "environment_unusable", stops=True) from error
+            try:
                 self._client = AsyncOpenAI(
                     base_url=self._base_url,
                     api_key=key,
                     max_retries=0,
                     timeout=httpx2.Timeout(self._deadline_s, connect=CONNECT_S),
-                    http_client=connections(is_plain=self._is_plain),
+                    http_client=reached_by,
                 )
             except (ValueError, httpx2.InvalidURL) as error:
                 raise AnswerFailed("transient", "base_url_unusable", stops=True) from error

@@ -363,3 +363,21 @@ def test_no_reason_holds_what_a_model_or_a_server_said(tmp_path, script):
     assert isinstance(failed, ConsolidationFailed)
     assert str(failed) == failed.reason
     assert "MEMORY" not in failed.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks5://127.0.0.1:1"),
+        ("ALL_PROXY", "ftp://127.0.0.1:1"),
+        ("ALL_PROXY", "http://[::1"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_told_and_stops_the_run(tmp_path, monkeypatch, name, value):
+    monkeypatch.setenv(name, value)
+
+    with asking(tmp_path, FINISH) as (turns, it):
+        failed = it.fails()
+
+    assert (failed.reason, failed.stops) == ("failed_agent:environment_unusable", True)
+    assert turns.said == []
