@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 
 # Changes of more lines are taken as a whole.
 _COMPARED_LINES_MAX = 5_000
-_PAIRS_MAX = 50_000_000
+_PAIRS_MAX = 50_000
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
