@@ -113,8 +113,15 @@ def with_room(
 ) -> tuple[Carried, dict[str, str]]:
     """What of it an agent can keep, and the files in which it is left no room for anything else."""
     full = {path for path, each in kept.files.items() if leaves_no_room(path, each)}
+    return let_go(kept, found, published, full)
+
+
+def let_go(
+    kept: Carried, found: ByHand, published: Mapping[str, str], paths: Collection[str]
+) -> tuple[Carried, dict[str, str]]:
+    """Without what was done to these files, and how they were, for them to be laid aside."""
     now = {**published, **{edit.path: edit.after for edit in found.edits}}
     return (
-        replace(kept, files={path: kept.files[path] for path in kept.files.keys() - full}),
-        {path: text for path in full if (text := now.get(path))},
+        replace(kept, files={path: kept.files[path] for path in kept.files if path not in paths}),
+        {path: text for path in sorted(paths) if (text := now.get(path))},
     )

@@ -17,7 +17,7 @@ from ..domain.events import consolidation_stream
 from ..domain.refusals import LeaseLost
 from . import state
 from .asking import Asking
-from .edits import ByHand, carried, with_edits, with_room
+from .edits import ByHand, carried, let_go, with_edits, with_room
 from .folder import differing, is_behind
 from .lease import Claimed, claim_when_free, give_back, needs_work, pay
 from .notes import adopt
@@ -232,7 +232,7 @@ def what_is_made(
                     found=found.without(left_out),
                 )
     if around.consolidator.kind == "offline":
-        return proposed(around, root, claimed, kept), found
+        return proposed(around, root, claimed, kept, found), found
     made = answered(root, claimed, asking, staging, kept)
     return msgspec.structs.replace(made, left_out={**made.left_out, **left_out}), found
 
@@ -268,8 +268,11 @@ class NoMoreCalls(Exception):
         self.report = report
 
 
-def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) -> Made:
-    """What is written without a model, with what a person did to it."""
+def proposed(
+    around: Surroundings, root: Root, claimed: Claimed, kept: Carried, found: ByHand
+) -> Made:
+    """What is written without a model, with what a person did to it. It writes no skill: of one
+    that a person has changed, what they left is laid aside."""
     task = Task(
         memory_version=root.memory_version,
         scope=root.scope,
@@ -279,9 +282,12 @@ def proposed(around: Surroundings, root: Root, claimed: Claimed, kept: Carried) 
     files = around.consolidator.propose(task).files
     if problems(files, version=root.memory_version):
         raise ConsolidationFailed("failed_invalid_artifacts")
-    return with_carried(
+    gone = kept.files.keys() - files.keys()
+    kept, left_out = let_go(kept, found, claimed.published, gone)
+    made = with_carried(
         files, kept, memory_version=root.memory_version, consolidator=around.consolidator.name
     )
+    return msgspec.structs.replace(made, left_out={**made.left_out, **left_out})
 
 
 def answered(root: Root, claimed: Claimed, asking: Asking, staging: Staged, kept: Carried) -> Made:

@@ -47,6 +47,7 @@ _TASK = re.compile(r"^## Task (\d{1,9}): .*, (?:success|partial|fail|uncertain)$
 _RUN = r"\d{1,4}(?:-\d{1,4})?"
 _MARKS = re.compile(rf"(?<= )(?:(?:\[Task \d{{1,9}}\])+|\[Tasks (?P<runs>{_RUN}(?:, {_RUN})*)\])$")
 _SOURCE = re.compile(r"- \S+\.md \(cwd=")
+_SKILL_FORMS = ("---", "name:", "## Sources", f"- {SUMMARIES}/", "- extensions/")
 _NUMBER = re.compile(r"\d+")
 # Ids of any form, and no white space in one: what a person wrote before it cannot reach into it.
 _POINTED = re.compile(r"; thread_id=([^\s,]+(?:, [^\s,]+)*)$")
@@ -237,7 +238,7 @@ def is_form(path: str, line: str) -> bool:
     if path == MEMORY:
         is_heading = line in (*TASK_HEADINGS, *BLOCK_HEADINGS)
         return is_heading or line.startswith("applies_to: cwd=") or is_source(line)
-    return path.endswith("/SKILL.md") and (line == "---" or line.startswith("name:"))
+    return path.endswith("/SKILL.md") and line.startswith(_SKILL_FORMS)
 
 
 def is_source(line: str) -> bool:

@@ -123,3 +123,47 @@ def test_a_folder_in_a_files_place_is_laid_aside(made):
     assert "memory_summary.md/mine.md" not in agent.tasks[0].staged
     assert file.read_text().startswith("v1\n")
     assert [kept.read_text() for kept in made.path.rglob("*.edits/*/mine.md")] == ["my own\n"]
+
+
+SKILL = "skills/check/SKILL.md"
+
+
+def skilled(task):
+    """It has a skill in the form that is asked for, with what a person has in it."""
+    source = next(path for path in task.staged if path.startswith("rollout_summaries/"))
+    mine = task.staged.get(SKILL, "---\nname: check\ndescription: how\n---\n\nRun it.\n")
+    if not mine.startswith("---"):
+        mine = f"---\nname: check\ndescription: another way\n---\n{mine}"
+    if source not in mine:
+        mine += f"\n## Sources\n- {source}\n"
+    return {**honest(task), SKILL: mine}
+
+
+@pytest.fixture
+def with_skill(home):
+    home.write(A, B)
+    home.run_with(consolidator=Agent(skilled))
+    home.later(DAY_S).write(C)
+    (home.root() / SKILL).write_text("my own way\n")
+    return home
+
+
+def test_a_skill_that_a_person_wrote_anew_gets_its_form_and_its_sources_back(with_skill):
+    agent = Agent(skilled)
+
+    (root,) = with_skill.run_with(consolidator=agent).phase2
+
+    assert (root.status, len(agent.tasks)) == ("succeeded", 1)
+    text = content(with_skill.root())[SKILL]
+    assert "my own way" in text
+    assert "## Sources\n- rollout_summaries/" in text
+
+
+def test_a_skill_that_a_person_changed_and_that_nobody_writes_any_more_is_laid_aside(with_skill):
+    (root,) = with_skill.run().phase2
+
+    assert root.status == "succeeded"
+    assert SKILL not in content(with_skill.root())
+    (copy,) = with_skill.path.rglob("*.edits/*SKILL.md")
+    assert copy.read_text() == "my own way\n"
+    assert str(copy) in root.edits
