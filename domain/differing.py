@@ -10,44 +10,38 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-# Changes of more lines are taken as a whole.
+# More lines than these are compared between anchors only.
 _COMPARED_LINES_MAX = 5_000
 _PAIRS_MAX = 50_000
 
 
 def changes(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
-    """From where to where the two differ."""
-    yield from differing(old, new, 0, 0)
-
-
-def differing(
-    old: Sequence[str], new: Sequence[str], i: int, j: int
-) -> Iterator[tuple[int, int, int, int]]:
-    """`i` and `j` are where the two begin in what they are parts of."""
-    start, end = 0, 0
-    while start < min(len(old), len(new)) and old[start] == new[start]:
-        start += 1
-    while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    left, right = old[start : len(old) - end], new[start : len(new) - end]
-    i, j = i + start, j + start
-    if not left and not right:
-        return
-    if len(left) + len(right) > _COMPARED_LINES_MAX:
-        yield i, i + len(left), j, j + len(right)
-    elif pairs(left, right) <= _PAIRS_MAX:
-        for tag, low, high, low_new, high_new in SequenceMatcher(
-            None, left, right, False
-        ).get_opcodes():
-            if tag != "equal":
-                yield i + low, i + high, j + low_new, j + high_new
-    elif not (fixed := anchors(left, right)):
-        yield i, i + len(left), j, j + len(right)
-    else:
-        at, at_new = 0, 0
-        for same, same_new in (*fixed, (len(left), len(right))):
-            yield from differing(left[at:same], right[at_new:same_new], i + at, j + at_new)
-            at, at_new = same + 1, same_new + 1
+    """From where to where the two differ, in order; between two of these they are alike."""
+    gaps = [(0, len(old), 0, len(new))]
+    while gaps:
+        i, i_end, j, j_end = gaps.pop()
+        while i < i_end and j < j_end and old[i] == new[j]:
+            i, j = i + 1, j + 1
+        while i < i_end and j < j_end and old[i_end - 1] == new[j_end - 1]:
+            i_end, j_end = i_end - 1, j_end - 1
+        if i == i_end and j == j_end:
+            continue
+        left, right = old[i:i_end], new[j:j_end]
+        if len(left) + len(right) <= _COMPARED_LINES_MAX and pairs(left, right) <= _PAIRS_MAX:
+            for tag, low, high, low_new, high_new in SequenceMatcher(
+                None, left, right, False
+            ).get_opcodes():
+                if tag != "equal":
+                    yield i + low, i + high, j + low_new, j + high_new
+        elif fixed := anchors(left, right):
+            ends = [*((i + at, j + at_new) for at, at_new in fixed), (i_end, j_end)]
+            begins = [(i, j), *((at + 1, at_new + 1) for at, at_new in ends[:-1])]
+            gaps += [
+                (at, end, at_new, end_new)
+                for (at, at_new), (end, end_new) in zip(begins[::-1], ends[::-1], strict=True)
+            ]
+        else:
+            yield i, i_end, j, j_end
 
 
 def pairs(left: Sequence[str], right: Sequence[str]) -> int:

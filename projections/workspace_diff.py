@@ -1,21 +1,17 @@
 """workspace_diff: what changed in a memory folder since its baseline, and the page that says so.
 
 The page, `phase2_workspace_diff.md`, has Codex's layout under a notice of our own. Its diff applies
-with `git apply`; it does not promise git's choice of hunks. Lines are anchored on those that both
-sides have once and only small gaps are compared line by line, so that a folder of thousands of
-lines takes milliseconds where difflib alone takes minutes.
+with `git apply`; it does not promise git's choice of hunks.
 """
 
 import re
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
-from itertools import pairwise
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from ..domain.differing import changes
 
 DIFF_BYTES_MAX = 4 * 1024 * 1024
 
@@ -24,13 +20,10 @@ _NOTICE = (
     " and leave the page as it is."
 )
 _CONTEXT_LINES = 3
-_COMPARED_PAIRS_MAX = 250_000  # Gaps of more pairs of lines are replaced whole: valid, and fast.
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _FENCE_LIKE = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _TO_QUOTE = re.compile('[\x00-\x1f"\\\\\x7f-\x9f\u2028\u2029\ud800-\udfff]')
 _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\r": "r"}
-
-Block = tuple[int, int, int]  # Where equal lines begin before and after, and how many they are.
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -113,11 +106,7 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _hunks(left: Sequence[str], right: Sequence[str]) -> Iterator[str]:
-    blocks = [(0, 0, 0), *_equal_blocks(left, right), (len(left), len(right), 0)]
-    edits = []
-    for (i, j, equal), (next_i, next_j, _) in pairwise(blocks):
-        if i + equal < next_i or j + equal < next_j:
-            edits.append((i + equal, next_i, j + equal, next_j))
+    edits = list(changes(left, right))
     while edits:
         count = 1
         while count < len(edits) and edits[count][0] - edits[count - 1][1] <= 2 * _CONTEXT_LINES:
@@ -150,68 +139,6 @@ def _range(start: int, end: int) -> str:
 
 def _line(sign: str, line: str) -> str:
     return f"{sign}{line}" if line.endswith("\n") else f"{sign}{line}\n{_NO_NEWLINE}"
-
-
-def _equal_blocks(left: Sequence[str], right: Sequence[str]) -> list[Block]:
-    """Maximal runs of equal lines, in order, none touching the next on both sides."""
-    found: list[Block] = []
-    gaps = [(0, len(left), 0, len(right))]
-    while gaps:
-        i, i_end, j, j_end = gaps.pop()
-        first_i, first_j = i, j
-        while i < i_end and j < j_end and left[i] == right[j]:
-            i, j = i + 1, j + 1
-        found.append((first_i, first_j, i - first_i))
-        tail = 0
-        while i_end > i and j_end > j and left[i_end - 1] == right[j_end - 1]:
-            i_end, j_end, tail = i_end - 1, j_end - 1, tail + 1
-        found.append((i_end, j_end, tail))
-        if i == i_end or j == j_end:
-            continue
-        anchors = _anchors(left, right, i, i_end, j, j_end)
-        if anchors:
-            for next_i, next_j in [*anchors, (i_end, j_end)]:
-                gaps.append((i, next_i, j, next_j))
-                i, j = next_i, next_j
-        elif (i_end - i) * (j_end - j) <= _COMPARED_PAIRS_MAX:
-            matcher = SequenceMatcher(None, left[i:i_end], right[j:j_end], autojunk=False)
-            found += [(i + a, j + b, size) for a, b, size in matcher.get_matching_blocks()]
-    return _joined(sorted(block for block in found if block[2]))
-
-
-def _anchors(
-    left: Sequence[str], right: Sequence[str], i: int, i_end: int, j: int, j_end: int
-) -> list[tuple[int, int]]:
-    """Lines that each side has exactly once, as many as stand in one order on both."""
-    once_left = {line for line, n in Counter(left[i:i_end]).items() if n == 1}
-    once_both = {line for line, n in Counter(right[j:j_end]).items() if n == 1} & once_left
-    at_right = {right[k]: k for k in range(j, j_end) if right[k] in once_both}
-    pairs = [(k, at_right[left[k]]) for k in range(i, i_end) if left[k] in once_both]
-    # The longest rising subsequence: the last of each length, and what stood before it.
-    lasts: list[int] = []
-    ends: list[int] = []
-    previous: list[int | None] = []
-    for number, (_, place) in enumerate(pairs):
-        length = bisect_left(lasts, place)
-        previous.append(ends[length - 1] if length else None)
-        lasts[length : length + 1] = [place]
-        ends[length : length + 1] = [number]
-    chosen = []
-    at = ends[-1] if ends else None
-    while at is not None:
-        chosen.append(pairs[at])
-        at = previous[at]
-    return chosen[::-1]
-
-
-def _joined(blocks: Sequence[Block]) -> list[Block]:
-    joined: list[Block] = []
-    for i, j, size in blocks:
-        if joined and joined[-1][0] + joined[-1][2] == i and joined[-1][1] + joined[-1][2] == j:
-            joined[-1] = (joined[-1][0], joined[-1][1], joined[-1][2] + size)
-        else:
-            joined.append((i, j, size))
-    return joined
 
 
 def _quoted(path: str) -> str:

@@ -47,3 +47,13 @@ def test_thousands_of_lines_that_are_alike_take_no_minutes():
 
     assert made(old, new) == new
     assert time.monotonic() - began < 5
+
+
+def test_texts_whose_parts_have_parts_a_thousand_times_are_compared():
+    core = ["- a", "- b"] * 3_000
+    old, new = [*core, "- c"], ["- d", *core[::-1]]
+    for at in range(1_500):
+        known = f"- {at + 1}", f"- {at}"
+        old, new = [f"old {at}", *known, *old], [f"new {at}", *known, *new]
+
+    assert made(old, new) == new

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -171,9 +172,11 @@ def test_twenty_thousand_lines_of_few_kinds_are_compared_at_once() -> None:
     before = [f"- fact {number % 50}\n" for number in range(20_000)]
     after = [*before[5_000:], *before[:5_000], "end\n"]
 
-    blocks = workspace_diff._equal_blocks(before, after)
+    began = time.monotonic()
+    diff = diff_of([modified("a", "".join(before).encode(), "".join(after).encode())])
 
-    assert all(before[i : i + n] == after[j : j + n] for i, j, n in blocks)
+    assert diff.count("@@ -") >= 1
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize(("between", "hunks"), [(6, 1), (7, 2)])
