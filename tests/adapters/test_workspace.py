@@ -384,6 +384,24 @@ def test_the_lock_of_a_killed_holder_is_free(tmp_path: Path) -> None:
         pass
 
 
+def test_inputs_are_written_first_and_the_summary_that_readers_open_last(tmp_path: Path) -> None:
+    order = ["raw_memories.md", "rollout_summaries/z.md", "MEMORY.md", "skills/a/SKILL.md"]
+    order.append("memory_summary.md")
+    written = []
+
+    class Watched(Workspace):
+        def write(self, path: str, text: str, *, flushed: bool = True) -> str:
+            written.append(path)
+            return super().write(path, text, flushed=flushed)
+
+    workspace = Watched(tmp_path / "home", "v1", "global", git=git)
+    workspace.prepare()
+
+    workspace.render(dict.fromkeys(sorted(order), "v1\n"))
+
+    assert written == order
+
+
 def test_rendering_writes_what_differs_and_removes_what_was_ours(workspace: Workspace) -> None:
     manifest = workspace.render(
         {"MEMORY.md": "one", "skills/a.md": "x", "rollout_summaries/a.md": "a"},
