@@ -61,9 +61,7 @@ def rollout(file: Path, *, home: Path, now: float | None) -> dict[str, Any]:
     }
 
 
-def evidence(
-    file: Path, *, version: str, context_window: int, now: float | None
-) -> dict[str, Any]:
+def evidence(file: Path, *, version: str, context_window: int, now: float | None) -> dict[str, Any]:
     """What a model with a window of so many tokens is shown of a session file. `messages` are the
     bytes of the pieces that v2 is sent in, without the words round it. Raises `RolloutError`."""
     shown = rollouts.evidence(file, now_ms=int((time.time() if now is None else now) * 1000))
