@@ -22,6 +22,7 @@ from threadbook.application import (
     startup,
     state,
 )
+from threadbook.application.edits import ByHand
 from threadbook.application.ports import ConsolidationFailed, Extracted, ExtractionFailed
 from threadbook.application.purse import Purse
 from threadbook.application.roots import Root, chosen
@@ -185,7 +186,7 @@ class Steps:
 
     def publish(self, claimed, root: Root | None = None) -> str:
         root = root or self.root
-        made = phase2.proposed(self.around, root, claimed, Carried(salt="s"))
+        made = phase2.proposed(self.around, root, claimed, Carried(salt="s"), ByHand())
         with self.store.writing(actor="pipeline") as tx:
             return publication.publish(self.around, tx, root, claimed, made, run_id="r")
 
