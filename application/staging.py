@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..domain.artifact import MEMORY, SUMMARY
+from ..domain.path import BadName, names_of
 from ..domain.redaction import redact
 from ..projections.folder import WORKSPACE_DIFF, digest, inputs
 from ..projections.workspace_diff import Change, workspace_diff
@@ -151,14 +152,17 @@ def mode(files: Mapping[str, str], memory_version: str) -> Literal["init", "incr
 
 def aged(workspace: Workspace, *, now: int) -> list[str]:
     """The resources of extensions that are named by a time too long ago. What has no time in its
-    name stays, and so does what lies beside no instructions."""
+    name stays, and so does what lies beside no instructions, or has no name of ours."""
     if not (workspace.path / "extensions").is_dir():
         return []
     found = workspace.scan().files
     until = datetime.fromtimestamp(now, UTC) - timedelta(days=RESOURCE_DAYS)
     old = []
     for path in found:
-        names = path.split("/")
+        try:
+            names = names_of(path)
+        except BadName:
+            continue
         if len(names) != 4 or names[0] != "extensions" or names[2] != "resources":
             continue
         if f"extensions/{names[1]}/instructions.md" not in found or not names[3].endswith(".md"):

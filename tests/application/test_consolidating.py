@@ -461,6 +461,20 @@ def test_resources_of_extensions_go_after_14_days(made):
     )
 
 
+def test_an_old_resource_whose_name_is_none_of_ours_stays_and_stops_nothing(made):
+    extension = made.root() / "extensions" / "wiki"
+    (extension / "resources").mkdir(parents=True)
+    (extension / "instructions.md").write_text("read them\n")
+    stamp = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(made.now - 20 * DAY_S))
+    old = extension / "resources" / f"{stamp}-about: this.md"
+    old.write_text("old\n")
+
+    report = run(made, Agent())
+
+    assert [root.status for root in report.phase2] == ["succeeded"]
+    assert old.exists()
+
+
 def test_a_forgetting_writes_what_is_left_without_a_model(made):
     edit(made, "# Task Group: ", "- buy milk\n# Task Group: ")
     run(made, Agent())
