@@ -14,7 +14,6 @@ from pathlib import Path
 
 from ..application.ports import Failure
 
-
 ID_CHARS_MAX = 128  # Of a thread's id.
 
 
