@@ -118,7 +118,8 @@ class OpenAIExtractor:
                         failed.reason,
                         retry_after_s=failed.retry_after_s,
                         tokens=spent,
-                        stops=failed.stops,
+                        # Where nobody listens no other session would be read either.
+                        stops=failed.stops or failed.reason == "no_connection",
                     ) from failed
             tokens = max(tokens // 2, 1)
             try:  # Beside the loop: a file is read for it.
