@@ -88,7 +88,10 @@ class Asking:
                     refused=tuple(refused),
                     staged={**staging.task_files, **self.published(proposal, staging)},
                 )
-            raise ConsolidationFailed("failed_invalid_artifacts") from Failure(told(refused))
+            digest = proposal.prompt_digest
+            raise ConsolidationFailed(
+                "failed_invalid_artifacts", prompt_digest=digest
+            ) from Failure(told(refused))
         except ConsolidationFailed as error:
             self.count(error)
             error.tokens, error.tool_uses = self.tokens, self.tool_uses

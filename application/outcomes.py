@@ -121,6 +121,9 @@ def fail(
                 kind=error.kind,
                 reason=error.reason,
                 retry_after_s=error.retry_after_s,
+                prompt_digest=(
+                    around.extractor.digest(lease.memory_version) if error.tokens.calls else None
+                ),
                 tokens=error.tokens,
                 now=around.now(),
             )

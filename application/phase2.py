@@ -343,6 +343,7 @@ def fail(
                     if error.retry_after_s is None
                     else error.retry_after_s
                 ),
+                prompt_digest=error.prompt_digest,
                 tokens=error.tokens,
                 tool_uses_ref=kept_uses(tx, root, error.tool_uses),
                 now=around.now(),

@@ -288,6 +288,7 @@ class ConsolidationFailed(Exception):
         tokens: Tokens = NO_TOKENS,
         tool_calls: Mapping[str, int] | None = None,
         tool_uses: Sequence[ToolUse] = (),
+        prompt_digest: str | None = None,
         stops: bool = False,
     ) -> None:
         super().__init__(reason)
@@ -296,6 +297,7 @@ class ConsolidationFailed(Exception):
         self.tokens = tokens
         self.tool_calls = tool_calls or {}
         self.tool_uses = tool_uses
+        self.prompt_digest = prompt_digest
         self.stops = stops
 
 

@@ -175,6 +175,7 @@ def fail(
     ownership_token: str,
     reason: str,
     delay_s: int = RETRY_DELAY_S,
+    prompt_digest: str | None = None,
     tokens: Tokens = NO_TOKENS,
     tool_uses_ref: str | None = None,
     now: int,
@@ -188,6 +189,7 @@ def fail(
         reason=reason,
         retry_at=now + max(delay_s, 0),
         retry_remaining=max(job.retry_remaining - 1, 0),
+        prompt_digest=prompt_digest,
         tokens=tokens,
         tool_uses_ref=tool_uses_ref,
     )

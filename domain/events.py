@@ -199,6 +199,7 @@ class Stage1Failed(Event, frozen=True, kw_only=True, tag="stage1.failed"):
     kind: Literal["bad_reply", "refused", "too_long", "transient", "source"]
     retry_at: int | None
     retry_remaining: int
+    prompt_digest: str | None = None
     tokens: Tokens = NO_TOKENS
 
 
@@ -337,6 +338,7 @@ class Phase2Failed(Event, frozen=True, kw_only=True, tag="phase2.failed"):
     reason: str
     retry_at: int
     retry_remaining: int
+    prompt_digest: str | None = None
     tokens: Tokens = NO_TOKENS
     tool_uses_ref: str | None = None
 

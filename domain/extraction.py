@@ -255,6 +255,7 @@ def fail(
     kind: FailureKind,
     reason: str,
     retry_after_s: int | None = None,
+    prompt_digest: str | None = None,
     tokens: Tokens = NO_TOKENS,
     now: int,
 ) -> Stage1Failed:
@@ -284,6 +285,7 @@ def fail(
         kind=kind,
         retry_at=None if delay_s is None else now + delay_s,
         retry_remaining=left,
+        prompt_digest=prompt_digest,
         tokens=tokens,
     )
 

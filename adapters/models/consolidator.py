@@ -94,6 +94,7 @@ class OpenAIConsolidator:
                 return self._proposal(task, place, box)
             except ConsolidationFailed as failed:
                 failed.tool_calls, failed.tool_uses = dict(box.calls), list(box.done)
+                failed.prompt_digest = place.digest(tools=encode(box.tools()))
                 raise
             finally:
                 box.close()

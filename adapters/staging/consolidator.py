@@ -53,7 +53,9 @@ class CommandConsolidator:
                 cancelled=lambda: not task.alive(),
             )
             if not ended.is_done:
-                raise self._failed(ended)
+                failed = self._failed(ended)
+                failed.prompt_digest = place.digest()
+                raise failed
             return place.proposal(tokens=self._tokens, prompt_digest=place.digest())
 
     @property

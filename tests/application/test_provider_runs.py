@@ -185,6 +185,9 @@ def test_a_consolidation_that_fails_leaves_the_folder_as_it_was_and_says_why(
     assert folders(home) == before
     assert [each.reason for each in events(home, Phase2Failed)] == [reason]
     assert all(each.tokens.calls for each in events(home, Phase2Failed))
+    assert {each.prompt_digest for each in events(home, Phase2Failed)} == {
+        each.prompt_digest for each in events(home, ArtifactsPublished)
+    }
     assert staging_left(home) == []
     assert reason in json.dumps(home.memory.status())
 

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from threadbook.adapters.models.stage_one import digest
 
 from tests.adapters.cli.commands import Commands
 from tests.application.homes import NOON, Home, Session, rfc
@@ -80,6 +81,7 @@ def test_every_kind_of_reply_ends_right_and_status_says_how(server, home, thread
         why = threadbook("explain", session.id, "--json").json
         if state == "failed":
             (event,) = events(log, session.id, "stage1.failed")
+            assert event["prompt_digest"] == digest("v1"), name
             assert event["retry_remaining"] == tries, name
             assert event["retry_at"] == (None if wait_s is None else NOON + wait_s), name
             (line,) = [line for line in status["stuck"] if session.id in line]
