@@ -143,9 +143,10 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tokens: Tokens = NO_TOKENS
 
 
-class ExtractionFailed(Exception):
-    """A reading that came to nothing. `reason` is a code and quotes nothing. Where it `stops`, no
-    other session would fare better in this run: the key is refused, the quota is used up."""
+class ModelFailed(Exception):
+    """What was asked of a model came to nothing. `reason` is a code and quotes nothing. Where it
+    `stops`, nothing else would fare better in this run: the key is refused, the quota is used
+    up."""
 
     def __init__(
         self,
@@ -162,6 +163,10 @@ class ExtractionFailed(Exception):
         self.retry_after_s = retry_after_s
         self.tokens = tokens
         self.stops = stops
+
+
+class ExtractionFailed(ModelFailed):
+    """A reading that came to nothing."""
 
     @classmethod
     def of_source(cls, error: Failure, *, tokens: Tokens = NO_TOKENS) -> "ExtractionFailed":

@@ -12,8 +12,7 @@ from email.utils import parsedate_to_datetime
 from math import ceil
 from typing import Any
 
-from ...domain.events import NO_TOKENS, Tokens
-from ...domain.extraction import FailureKind
+from ...application.ports import ModelFailed
 
 WAIT_S_MAX = 86_400
 SAID_MAX = 2_000
@@ -38,24 +37,8 @@ DISLIKES = re.compile(
 WAIT_WORDS = re.compile(r"try again in (\d+(?:\.\d+)?)\s*(ms|s|m)\b")
 
 
-class AnswerFailed(Exception):
-    """A question that got no answer. Where it `stops`, no other question would fare better now."""
-
-    def __init__(
-        self,
-        kind: FailureKind,
-        reason: str,
-        *,
-        retry_after_s: int | None = None,
-        tokens: Tokens = NO_TOKENS,
-        stops: bool = False,
-    ) -> None:
-        super().__init__(reason)
-        self.kind: FailureKind = kind
-        self.reason = reason
-        self.retry_after_s = retry_after_s
-        self.tokens = tokens
-        self.stops = stops
+class AnswerFailed(ModelFailed):
+    """A question that got no answer."""
 
 
 class Rejected(Exception):
