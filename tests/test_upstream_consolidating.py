@@ -3,7 +3,7 @@
 import pytest
 
 from tests.test_upstream import SECTIONS, names_in
-from tests.upstream_consolidating import ALL, DEPARTURES, NOT_OURS, PARTS, PENDING
+from tests.upstream_consolidating import ALL, DEPARTURES, NOT_OURS, PARTS
 
 SIZES = {
     "files": 6,
@@ -34,19 +34,14 @@ def test_every_test_that_is_named_exists(node):
 def test_what_has_no_test_of_ours_is_said():
     bare = {name for name, nodes in ALL.items() if not nodes}
 
-    assert bare <= NOT_OURS.keys() | DEPARTURES.keys() | PENDING.keys()
+    assert bare <= NOT_OURS.keys() | DEPARTURES.keys()
     assert NOT_OURS.keys() <= bare
 
 
 def test_every_departure_is_of_a_listed_row_and_names_what_decided_it():
-    assert DEPARTURES.keys() | NOT_OURS.keys() | PENDING.keys() <= ALL.keys()
+    assert DEPARTURES.keys() | NOT_OURS.keys() <= ALL.keys()
     assert not DEPARTURES.keys() & NOT_OURS.keys()
     assert all(NOT_OURS.values())
     for section, what in DEPARTURES.values():
         assert section in SECTIONS
         assert what
-
-
-@pytest.mark.xfail(bool(PENDING), reason=f"pending: {len(PENDING)} of the table", strict=True)
-def test_nothing_is_pending():
-    assert PENDING == {}

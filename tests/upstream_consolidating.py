@@ -3,7 +3,7 @@
 The names are Codex's, part by part; `SEEN` has the scenarios that were watched from outside, as
 `<id>: <what happens>`. What has no test of ours is a departure, or is `NOT_OURS`, where we have no
 such thing. `DEPARTURES` say which section of the design decided that we do it otherwise; most of
-them have a test of ours too. `PENDING` must be empty when this part is done.
+them have a test of ours too.
 """
 
 CONSOLIDATING = "tests/application/test_consolidating.py::"
@@ -422,8 +422,6 @@ PARTS = {
 ALL = {name: nodes for part in PARTS.values() for name, nodes in part.items()}
 
 # Name -> what is still missing. Whoever writes the test puts its node above and takes the name out.
-PENDING: dict[str, str] = {}
-
 NOT_OURS: dict[str, str] = {
     "memory_storage_size_counts_nested_files_but_not_git_or_symlinks": (
         "no measure of a folder's size is sent anywhere"

@@ -29,7 +29,7 @@ from ...domain.artifact import (
     SUMMARY_BYTES_MAX,
 )
 from . import histories, lines, memory
-from .sheet import Line, fitted, place, recent_days, said_when
+from .sheet import Line, fitted, place, recent_days, wish
 from .tasks import Group, Task, bullets, groups_of, lasts, preferences, references
 
 LEARNINGS_MAX = 3  # Of one session; MEMORY.md has the rest.
@@ -127,13 +127,7 @@ def _summary(groups: Sequence[Group]) -> str:
 
 def _wishes(groups: Sequence[Group]) -> list[Line]:
     return [
-        Line(
-            text=f"- in {group.name} {bullet.text} ({said_when(bullet)})"
-            f" {references(bullet.tasks[:SINGLE_MARKS_MAX])}",
-            place=(),
-            worth=5,
-            updated_at=bullet.updated_at,
-        )
+        wish(group, bullet, marks=f" {references(bullet.tasks[:SINGLE_MARKS_MAX])}")
         for group in groups
         for bullet in preferences(group)
         if lasts(bullet)

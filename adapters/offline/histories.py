@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ...application.ports import PhaseTwoOutput
 from ...domain.artifact import SINGLE_MARKS_MAX, SUMMARIES, V2_SUMMARY_BYTES, thread_marks
 from . import history
-from .sheet import Line, fitted, place, recent_days, said_when
+from .sheet import Line, fitted, place, recent_days, wish
 from .tasks import Group, Task, groups_of, lasts, preferences
 
 SUMMARY_BYTES_MAX = V2_SUMMARY_BYTES - 500
@@ -46,13 +46,7 @@ def _name(task: Task) -> str:
 
 def _wishes(groups: Sequence[Group]) -> list[Line]:
     return [
-        Line(
-            text=f"- in {group.name} {bullet.text} ({said_when(bullet)})"
-            f"{mark(bullet.tasks[:SINGLE_MARKS_MAX])}",
-            place=(),
-            worth=5,
-            updated_at=bullet.updated_at,
-        )
+        wish(group, bullet, marks=mark(bullet.tasks[:SINGLE_MARKS_MAX]))
         for group in groups
         for bullet in preferences(group)
         if lasts(bullet) or len({task.number for task in bullet.tasks}) > 1

@@ -79,6 +79,16 @@ def place(group: Group, task: Task, *, recent: bool) -> tuple[str, ...]:
     return "### Older Memory Topics", f"#### {group.name}"
 
 
+def wish(group: Group, bullet: Bullet, *, marks: str) -> Line:
+    """A wish that lasts, with when it was said; `marks` name where, as the version has it."""
+    return Line(
+        text=f"- in {group.name} {bullet.text} ({said_when(bullet)}){marks}",
+        place=(),
+        worth=5,
+        updated_at=bullet.updated_at,
+    )
+
+
 def said_when(bullet: Bullet) -> str:
     day = memory.day(bullet.updated_at)
     count = len({task.number for task in bullet.tasks})
